@@ -54,7 +54,8 @@ ClosureDispatcher::ClosureDispatcher(
                  .handshake_timeout = options.handshake_timeout,
                  .retry_pause = options.retry_pause,
                  .trouble_report_interval = options.trouble_report_interval},
-                &queue_, missing, clock) {
+                &queue_, missing, clock),
+      generation_(options.generation) {
   ReconnectingStream::Listener* const listener = this;
   for (size_t i = 0; i < channels.size(); ++i) {
     streams_.push_back(std::make_unique<ReconnectingStream>(
@@ -228,6 +229,8 @@ Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
       absl::ToInt64Milliseconds(options_.heartbeat_interval));
   opening->set_heartbeat_timeout_ms(
       absl::ToInt64Milliseconds(options_.heartbeat_timeout));
+  opening->set_coordinator_return_timeout_ms(
+      absl::ToInt64Milliseconds(options_.coordinator_return_timeout));
 
   absl::MutexLock lock(&mutex_);
   opening->set_generation(generation_);
@@ -443,6 +446,21 @@ void ClosureDispatcher::Resume() {
   absl::MutexLock lock(&mutex_);
   is_suspended_ = false;
   sessions_.EndPauses();
+  loop_.Wake();
+}
+
+void ClosureDispatcher::ContinueAt(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  queue_.ContinueAt(id);
+  sessions_.RenewAll();
+  loop_.Wake();
+}
+
+void ClosureDispatcher::SetGeneration(uint64_t generation) {
+  absl::MutexLock lock(&mutex_);
+  if (generation == generation_) return;
+  generation_ = generation;
+  sessions_.RenewAll();
   loop_.Wake();
 }
 

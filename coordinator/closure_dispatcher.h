@@ -73,6 +73,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     // The constructor sets worker_count and first_id.
     ClosureQueue::Options queue;
     ClosureIdReservation::Options closure_ids;
+    // The generation of exchanges with the servers at the start.
+    uint64_t generation = 0;
+    // How long the workers wait for another coordinator of the job after the
+    // loss of this process; 0 if none continues the job.
+    absl::Duration coordinator_return_timeout = absl::ZeroDuration();
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     // A worker that is silent for longer is lost, even if its connection is
     // open.
@@ -153,6 +158,28 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   //   kAborted           Suspend() was called, or Abort()
   absl::Status Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Undrain() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As ClosureQueue::LimitLowWaterMark().
+  void LimitLowWaterMark(uint64_t limit) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    queue_.LimitLowWaterMark(limit);
+  }
+  // As ClosureQueue::ContinueAt(). Gives all workers new sessions, because a
+  // session requires that ids increase.
+  void ContinueAt(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As ClosureQueue::HasFinished().
+  bool HasFinished(uint64_t id) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return queue_.HasFinished(id);
+  }
+  // Sets the generation of exchanges with the servers, in which all further
+  // sessions of workers are opened. Requires that no closure is scheduled.
+  void SetGeneration(uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the id of the next closure.
+  uint64_t next_closure_id() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return queue_.next_id();
+  }
 
   // Sends no closures until Resume(). Does not wait for workers. While
   // suspended, Join() and Done() do not report completion.
@@ -348,7 +375,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   std::unique_ptr<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -42,6 +42,11 @@ bool ClosureQueue::HasRoom() const {
          entries_.size() < span_max;
 }
 
+void ClosureQueue::ContinueAt(uint64_t id) {
+  MUSTER_CHECK(entries_.empty() && idle());
+  first_id_ = id;
+}
+
 std::shared_ptr<RemoteValueState> ClosureQueue::Add(ClosureWork work) {
   MUSTER_CHECK(!failing());
   const uint64_t id = next_id();

@@ -1,8 +1,10 @@
 #ifndef COORDINATOR_CLOSURE_QUEUE_H_
 #define COORDINATOR_CLOSURE_QUEUE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +41,7 @@ struct ClosureWork {
 // A closure is queued, then in flight on one worker, then finished. It returns
 // to the head of the queue with the same id if its worker is lost or returns
 // it. Ids count from Options::first_id. The low-water mark is the lowest id of
-// an unfinished closure.
+// an unfinished closure, or the limit of LimitLowWaterMark() if that is lower.
 //
 // The first failure stops scheduling: queued closures are cancelled, and those
 // in flight are recalled. When none is left, the failure can be taken, which
@@ -86,6 +88,19 @@ class ClosureQueue {
 
   // Adds a closure. Requires HasRoom() and !failing().
   std::shared_ptr<RemoteValueState> Add(ClosureWork work);
+
+  // Keeps the low-water mark at `limit` or below it. Servers then remember the
+  // closures from `limit` on, which a later coordinator may run again. Limits
+  // must not decrease, except after ContinueAt().
+  void LimitLowWaterMark(uint64_t limit) { mark_max_ = limit; }
+
+  // Continues with the closure `id` of an earlier coordinator of the job, which
+  // may be lower than the ids of this queue so far. Requires that no closure is
+  // queued or in flight.
+  void ContinueAt(uint64_t id);
+
+  // True if the closure and all with lower ids have finished.
+  bool HasFinished(uint64_t id) const { return id < first_id_; }
 
   // Cancels a closure that has not been started and sets its RemoteValue to
   // kCancelled. A started closure may still finish. Has no effect on a finished
@@ -165,7 +180,7 @@ class ClosureQueue {
 
   // ---- Statistics.
 
-  uint64_t low_water_mark() const { return first_id_; }
+  uint64_t low_water_mark() const { return std::min(first_id_, mark_max_); }
   // Returns the id of the next closure that is added.
   uint64_t next_id() const { return first_id_ + entries_.size(); }
   int64_t queued_count() const { return queued_count_; }
@@ -244,6 +259,7 @@ class ClosureQueue {
   // Closures first_id_, first_id_ + 1, and so on. The first one is unfinished.
   std::deque<Entry> entries_;
   uint64_t first_id_;
+  uint64_t mark_max_ = std::numeric_limits<uint64_t>::max();
   // The ids of queued closures in scheduling order; some have been cancelled.
   std::deque<uint64_t> pending_;
   std::vector<WorkerState> worker_states_;

@@ -44,27 +44,6 @@ constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 constexpr absl::Duration kEndRoundTimeout = absl::Milliseconds(500);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
 
-constexpr MetricInfo kQueued = {"muster_closures_queued",
-                                "Closures that wait for a worker."};
-constexpr MetricInfo kInFlight = {"muster_closures_in_flight",
-                                  "Closures that workers hold."};
-constexpr MetricInfo kDone = {"muster_closures_done_total",
-                              "Closures that have finished."};
-constexpr MetricInfo kRetried = {
-    "muster_closures_retried_total",
-    "Closures that were queued again because their worker was lost."};
-constexpr MetricInfo kBusySeconds = {"muster_closures_busy_seconds_total",
-                                     "Time that workers spent in closures."};
-constexpr MetricInfo kLost = {"muster_peers_lost_total",
-                              "How often a task was lost."};
-constexpr MetricInfo kReturned = {"muster_peers_returned_total",
-                                  "How often a lost task reconnected."};
-constexpr MetricInfo kConnected = {
-    "muster_peer_connected", "1 if the task is connected to this one, else 0."};
-constexpr MetricInfo kRollbacks = {
-    "muster_rollbacks_total",
-    "How often training was rolled back after a parameter server was lost."};
-
 std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster) {
   std::vector<TaskId> tasks = cluster.Tasks(TaskType::kWorker);
   for (const TaskId task : cluster.Tasks(TaskType::kPs)) tasks.push_back(task);
@@ -113,6 +92,10 @@ bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
          !std::all_of(servers.tasks.begin(), servers.tasks.end(), is_connected);
 }
 
+std::string NewJobId() {
+  return absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16));
+}
+
 void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
   for (const auto& [task, why] : untold) {
     if (why.ok()) continue;
@@ -124,11 +107,14 @@ void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
-    const Options& options, Network* network, Clock* clock,
+    const Options& given, Network* network, Clock* clock,
     const std::function<void(absl::string_view)>& report) {
-  RETURN_IF_ERROR(CheckOptions(options));
+  RETURN_IF_ERROR(CheckOptions(given));
+  Options options = given;
+  ASSIGN_OR_RETURN(std::unique_ptr<TrainingJournal> journal,
+                   OpenJournal(&options, clock));
   std::shared_ptr<ClusterConnection> connection(
-      new ClusterConnection(options, network, clock));
+      new ClusterConnection(options, std::move(journal), network, clock));
   connection->StartDispatcher();
   connection->StartWatch();
   connection->metrics_source_ = std::make_unique<MetricSource>(
@@ -139,28 +125,106 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
       });
   RETURN_IF_ERROR(connection->AwaitTasks(report));
 
-  RemoteVariableStore::Options store;
-  for (const TaskId task : options.cluster.Tasks(TaskType::kPs)) {
-    store.servers.push_back(connection->ChannelTo(task));
-    store.servers.back().target_incarnation =
-        connection->watch_->incarnation(task.index);
-  }
-  store.partitioner = options.partitioner;
-  store.placement = options.placement;
-  store.timeout = options.exchange_timeout;
-  // A server that is silent for less is not lost.
-  store.retry_for = options.heartbeat_timeout;
-  store.shared_memory = options.shared_memory;
-  absl::StatusOr<std::unique_ptr<RemoteVariableStore>> variables =
-      RemoteVariableStore::Open(network, std::move(store));
-  if (!variables.ok()) return connection->WithLoss(variables.status());
-  connection->variables_ = *std::move(variables);
-  connection->StartRecovery();
+  ASSIGN_OR_RETURN(const uint64_t generation, connection->Adopt());
+  RETURN_IF_ERROR(connection->OpenVariables(generation));
   JobControl::OfProcess().SetDrainer(
       [raw = connection.get()](TaskId task, JobControl::Done done) {
         raw->Drain(task, std::move(done));
       });
   return connection;
+}
+
+absl::StatusOr<std::unique_ptr<TrainingJournal>> ClusterConnection::OpenJournal(
+    Options* options, Clock* clock) {
+  // A coordinator that cannot train only tells the other tasks.
+  const std::string folder = options->failure.ok() ? options->journal_dir : "";
+  if (options->job_id.empty()) options->job_id = NewJobId();
+  absl::StatusOr<std::unique_ptr<TrainingJournal>> journal =
+      TrainingJournal::Open({.folder = folder, .clock = clock},
+                            {.job_id = options->job_id,
+                             .coordinator_epoch = options->coordinator_epoch,
+                             .seed = options->seed,
+                             .generation = options->generation,
+                             .closure_ids = options->closure_ids});
+  if (!journal.ok()) {
+    options->failure = journal.status();
+    return TrainingJournal::None();
+  }
+  const TrainingJournal::Identity& identity = (*journal)->identity();
+  options->job_id = identity.job_id;
+  options->coordinator_epoch = identity.coordinator_epoch;
+  options->seed = identity.seed;
+  options->generation = identity.generation;
+  options->closure_ids = identity.closure_ids;
+  if (!(*journal)->is_kept()) {
+    options->coordinator_return_timeout = absl::ZeroDuration();
+  }
+  return journal;
+}
+
+absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
+  if (!journal_->is_kept()) return options_.generation;
+  std::vector<ServerDescription> servers;
+  uint64_t newest_step_id = 0;
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
+    absl::StatusOr<proto::DescribeResponse> described =
+        watch_->channel(task.index)
+            .Call<proto::DescribeResponse>(kDescribeMethod,
+                                           proto::DescribeRequest(),
+                                           {.timeout = kDescribeTimeout});
+    if (!described.ok()) return WithLoss(described.status());
+    newest_step_id = std::max(newest_step_id, described->newest_step_id());
+    servers.push_back({.name = task.ToString(),
+                       .incarnation = watch_->incarnation(task.index),
+                       .job_id = described->job_id(),
+                       .generation = described->generation()});
+  }
+  absl::StatusOr<Adoption> adoption = journal_->Decide(servers);
+  absl::Status status = adoption.status();
+  if (status.ok() && adoption->kind == AdoptionKind::kEndTasks) {
+    status = WithExitCode(
+        absl::AbortedError("the last coordinator had ended the job with "
+                           "success, and some tasks were not told"),
+        ExitCode::kOk);
+  } else if (status.ok() && adoption->kind == AdoptionKind::kRestartTasks) {
+    status = WithExitCode(
+        absl::AbortedError(absl::StrCat(
+            "all tasks are to be started again, because the training of the "
+            "last coordinator cannot be continued with those that run: ",
+            adoption->reason)),
+        ExitCode::kRestartMe);
+  }
+  if (status.ok()) {
+    status = journal_->Begin(servers, newest_step_id, dispatcher_.get());
+  }
+  if (!status.ok()) {
+    EndJob(status);
+    return status;
+  }
+  const uint64_t generation = servers[0].generation;
+  dispatcher_->SetGeneration(generation);
+  return generation;
+}
+
+absl::Status ClusterConnection::OpenVariables(uint64_t generation) {
+  RemoteVariableStore::Options store;
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
+    store.servers.push_back(ChannelTo(task));
+    store.servers.back().target_incarnation = watch_->incarnation(task.index);
+  }
+  store.partitioner = options_.partitioner;
+  store.placement = options_.placement;
+  store.timeout = options_.exchange_timeout;
+  // A server that is silent for less is not lost.
+  store.retry_for = options_.heartbeat_timeout;
+  store.shared_memory = options_.shared_memory;
+  store.generation = generation;
+  absl::StatusOr<std::unique_ptr<RemoteVariableStore>> variables =
+      RemoteVariableStore::Open(network_, std::move(store));
+  if (!variables.ok()) return WithLoss(variables.status());
+  variables_ = *std::move(variables);
+  StartRecovery(generation);
+  return absl::OkStatus();
 }
 
 absl::Status ClusterConnection::AwaitTasks(
@@ -181,17 +245,17 @@ absl::Status ClusterConnection::AwaitTasks(
   return failure.ok() ? started : failure;
 }
 
-ClusterConnection::ClusterConnection(const Options& options, Network* network,
-                                     Clock* clock)
+ClusterConnection::ClusterConnection(const Options& options,
+                                     std::unique_ptr<TrainingJournal> journal,
+                                     Network* network, Clock* clock)
     : options_(options),
       network_(network),
       clock_(clock),
-      job_id_(options.job_id.empty()
-                  ? absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16))
-                  : options.job_id),
+      job_id_(options.job_id),
       missing_(options.cluster, WorkersAndServers(options.cluster), clock,
                {.names = NameLookup::OfSystem(),
                 .worker_count_min = options.worker_count_min}),
+      journal_(std::move(journal)),
       held_(options.cluster.task_count(TaskType::kPs)) {}
 
 ClusterConnection::~ClusterConnection() {
@@ -207,51 +271,10 @@ ClusterConnection::~ClusterConnection() {
   store_ = nullptr;
   recovery_ = nullptr;
   variables_ = nullptr;
+  journal_ = nullptr;
   dispatcher_ = nullptr;
   batches_ = nullptr;
   watch_ = nullptr;
-}
-
-void ClusterConnection::AddMetrics(MetricSink* sink) const {
-  const ClosureDispatcher::Counters closures = dispatcher_->counters();
-  const ServerWatch::Counters servers = watch_->counters();
-  sink->AddGauge(kQueued, static_cast<double>(closures.queued_count));
-  sink->AddGauge(kInFlight, static_cast<double>(closures.in_flight_count));
-  sink->AddCounter(kDone, static_cast<double>(closures.finished_count));
-  sink->AddCounter(kRetried, static_cast<double>(closures.requeued_count));
-  sink->AddCounter(kBusySeconds, absl::ToDoubleSeconds(closures.busy));
-  const auto add = [sink](const char* role, int64_t lost, int64_t returned) {
-    sink->AddCounter(kLost, static_cast<double>(lost), {{"peer_role", role}});
-    sink->AddCounter(kReturned, static_cast<double>(returned),
-                     {{"peer_role", role}});
-  };
-  add("worker", closures.lost_count, closures.recovered_count);
-  add("ps", servers.lost_count, servers.returned_count);
-  StatusReport report;
-  dispatcher_->AddStatus(&report);
-  watch_->AddStatus(&report);
-  for (const TaskStatus& task : report.tasks) {
-    const bool is_connected = task.state == TaskStatus::State::kConnected;
-    sink->AddGauge(kConnected, is_connected ? 1 : 0, {{"peer", task.task}});
-  }
-  absl::MutexLock lock(&mutex_);
-  if (recovery_for_changes_ == nullptr) return;
-  sink->AddCounter(
-      kRollbacks, static_cast<double>(recovery_for_changes_->recovery_count()));
-}
-
-void ClusterConnection::AddStatus(StatusReport* report) const {
-  dispatcher_->AddStatus(report);
-  watch_->AddStatus(report);
-  const std::string missing = missing_.Describe();
-  absl::MutexLock lock(&mutex_);
-  if (recovery_for_changes_ != nullptr) {
-    report->readiness.push_back(absl::OkStatus());
-  } else {
-    report->readiness.push_back(absl::UnavailableError(
-        missing.empty() ? "connecting to the parameter servers"
-                        : absl::StrCat("waiting for ", missing)));
-  }
 }
 
 ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {
@@ -281,6 +304,8 @@ void ClusterConnection::StartDispatcher() {
                                         HostName(), ", process ", getpid());
   dispatcher.job_seed = options_.seed;
   dispatcher.closure_ids = options_.closure_ids;
+  dispatcher.generation = options_.generation;
+  dispatcher.coordinator_return_timeout = options_.coordinator_return_timeout;
   dispatcher.queue.runner_count = options_.closures_in_flight;
   dispatcher.queue.attempts_max = options_.attempts_per_closure_max;
   dispatcher.queue.queued_closures_max =
@@ -315,25 +340,28 @@ void ClusterConnection::StartWatch() {
   watch.cluster = options_.cluster;
   watch.ask_interval = options_.heartbeat_interval;
   watch.silence_timeout = options_.heartbeat_timeout;
+  watch.coordinator_return_timeout = options_.coordinator_return_timeout;
   watch_ = std::make_unique<ServerWatch>(
       watch, std::move(channels), [this] { OnServerChange(); }, &missing_,
       clock_);
 }
 
-void ClusterConnection::StartRecovery() {
+void ClusterConnection::StartRecovery(uint64_t generation) {
+  ServerRecovery::Options recovery = options_.recovery;
+  recovery.generation = generation;
   recovery_ = std::make_unique<ServerRecovery>(
-      options_.recovery,
-      ServerRecovery::Parts{.dispatcher = dispatcher_.get(),
-                            .watch = watch_.get(),
-                            .variables = variables_.get(),
-                            .describe_variables =
-                                [this](int server) {
-                                  absl::MutexLock lock(&mutex_);
-                                  return held_[server].empty()
-                                             ? "the variables it held"
-                                             : held_[server];
-                                },
-                            .clock = clock_});
+      recovery, ServerRecovery::Parts{.dispatcher = dispatcher_.get(),
+                                      .watch = watch_.get(),
+                                      .variables = variables_.get(),
+                                      .journal = journal_.get(),
+                                      .describe_variables =
+                                          [this](int server) {
+                                            absl::MutexLock lock(&mutex_);
+                                            return held_[server].empty()
+                                                       ? "the variables it held"
+                                                       : held_[server];
+                                          },
+                                      .clock = clock_});
   store_ =
       std::make_unique<RecoverableStore>(variables_.get(), recovery_.get());
   {
@@ -398,29 +426,9 @@ bool ClusterConnection::EndedByLostServer(const absl::Status& status) const {
          (variables_ == nullptr || IsOfLostServer(*failure));
 }
 
-void ClusterConnection::Drain(TaskId task, JobControl::Done done) {
-  absl::Status refusal;
-  if (task.type != TaskType::kWorker) {
-    refusal = absl::FailedPreconditionError(absl::StrCat(
-        "cannot drain ", task.ToString(), ": only workers can leave a running ",
-        "job. To move variables to other servers, stop the job and start it "
-        "again on the new cluster from a checkpoint"));
-  } else if (task.index < 0 || task.index >= dispatcher_->worker_count()) {
-    refusal = absl::NotFoundError(
-        absl::StrCat("there is no ", task.ToString(), "; the workers are 0 to ",
-                     dispatcher_->worker_count() - 1));
-  } else {
-    // Exactly one of the two calls below happens.
-    const auto shared = std::make_shared<JobControl::Done>(std::move(done));
-    refusal = dispatcher_->DrainWorker(task.index,
-                                       [shared] { (*shared)(std::string()); });
-    if (!refusal.ok()) (*shared)(refusal);
-    return;
-  }
-  done(refusal);
-}
-
 void ClusterConnection::NoteShards() {
+  // A server that does not answer may hold shards.
+  std::vector<int> counts(watch_->server_count(), 1);
   for (int server = 0; server < watch_->server_count(); ++server) {
     const auto described =
         watch_->channel(server).Call<proto::DescribeResponse>(
@@ -435,15 +443,11 @@ void ClusterConnection::NoteShards() {
     }
     if (count > kListedShardsMax) absl::StrAppend(&names, ", ...");
     absl::MutexLock lock(&mutex_);
+    counts[server] = count;
     held_[server] = absl::StrCat(count, " shards of variables, ",
                                  described->memory_bytes(), " bytes", names);
   }
-}
-
-void ClusterConnection::AddToTrace(TraceCollector* trace) const {
-  for (const TaskId task : WorkersAndServers(options_.cluster)) {
-    trace->Add(task.ToString(), network_->Connect(ChannelTo(task)));
-  }
+  journal_->NoteShardCounts(std::move(counts));
 }
 
 void ClusterConnection::Interrupt() {
@@ -478,6 +482,8 @@ void ClusterConnection::EndJob(const absl::Status& status) {
   }
   watch_->ExpectEnd();
   const ExitCode exit_code = ExitCodeOfOthers(ExitCodeOf(status));
+  // A successor must not continue a job that some tasks believe to be over.
+  journal_->NoteEnd(static_cast<int>(exit_code), status.message());
   proto::JobEnd end;
   end.set_exit_code(static_cast<int>(exit_code));
   end.set_reason(std::string(status.message()));
@@ -571,22 +577,6 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
     });
   } while (!tasks.empty() && clock_->Now() < deadline);
   LogUnreachedTasks(untold);
-}
-
-std::vector<std::string> ClusterConnection::DescribeTasks() const {
-  std::vector<std::string> lines;
-  const auto add = [&](TaskId task, uint64_t incarnation) {
-    lines.push_back(
-        absl::StrCat(task.ToString(), " ", *options_.cluster.Address(task),
-                     " incarnation ", IncarnationString(incarnation)));
-  };
-  for (const TaskId task : options_.cluster.Tasks(TaskType::kWorker)) {
-    add(task, dispatcher_->worker_incarnation(task.index));
-  }
-  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
-    add(task, watch_->incarnation(task.index));
-  }
-  return lines;
 }
 
 }  // namespace muster

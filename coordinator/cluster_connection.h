@@ -35,6 +35,7 @@
 #include "coordinator/server_recovery.h"
 #include "coordinator/server_watch.h"
 #include "coordinator/shared_batches.h"
+#include "coordinator/training_journal.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 #include "ps/client/remote_variable_store.h"
@@ -68,6 +69,15 @@ class ClusterConnection {
     // and servers refuse coordinators with a lower number.
     uint64_t coordinator_epoch = 1;
     ClosureIdReservation::Options closure_ids;
+    // The generation of exchanges with the servers at the start.
+    uint64_t generation = 0;
+    // The folder of the journal, from which a later coordinator can continue
+    // the job. The journal of an earlier one then replaces job_id,
+    // coordinator_epoch, closure_ids, generation and seed. Empty: none.
+    std::string journal_dir;
+    // How long workers and servers wait for a later coordinator, if there is a
+    // journal.
+    absl::Duration coordinator_return_timeout = absl::Minutes(2);
     uint64_t seed = 0;
     // Closures that one worker runs concurrently.
     int closures_in_flight = 1;
@@ -108,6 +118,11 @@ class ClusterConnection {
   //   kUnavailable, kFailedPrecondition
   //                        a parameter server was lost or replaced after it
   //                        had connected; exit code kRestartMe
+  //   kAborted             the tasks work for an earlier coordinator whose
+  //                        training cannot be continued with them. All tasks
+  //                        are told to end with kRestartMe, as this one; or
+  //                        with kOk, if the job had succeeded
+  //   others               the journal cannot be read or written
   //   others               Options::failure
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
@@ -125,6 +140,7 @@ class ClusterConnection {
   VariableStore& variables() { return *store_; }
   ServerRecovery& recovery() { return *recovery_; }
   ServerWatch& servers() { return *watch_; }
+  TrainingJournal& journal() { return *journal_; }
 
   // Returns a copy of `tensor`, an argument of closures, in memory that workers
   // on this host read, or `tensor` itself if there is no such memory. The first
@@ -157,8 +173,18 @@ class ClusterConnection {
   std::vector<std::string> DescribeTasks() const;
 
  private:
-  ClusterConnection(const Options& options, Network* network, Clock* clock);
+  ClusterConnection(const Options& options,
+                    std::unique_ptr<TrainingJournal> journal, Network* network,
+                    Clock* clock);
 
+  // Opens the journal, and sets the options that it replaces.
+  static absl::StatusOr<std::unique_ptr<TrainingJournal>> OpenJournal(
+      Options* options, Clock* clock);
+  // Decides how this coordinator begins, with connected servers, and records
+  // it. Returns the generation of exchanges with the servers.
+  absl::StatusOr<uint64_t> Adopt();
+  // Opens the variables and starts what uses them.
+  absl::Status OpenVariables(uint64_t generation);
   // See JobControl::RequestDrain().
   void Drain(TaskId task, JobControl::Done done);
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -183,7 +209,7 @@ class ClusterConnection {
   void GiveUpStart(const absl::Status& why);
   void StartDispatcher();
   void StartWatch();
-  void StartRecovery() ABSL_LOCKS_EXCLUDED(mutex_);
+  void StartRecovery(uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // Must not block.
   FailureVerdict Judge(const absl::Status& status) const
@@ -209,6 +235,8 @@ class ClusterConnection {
   std::unique_ptr<RemoteVariableStore> variables_;
   std::unique_ptr<ServerRecovery> recovery_;
   std::unique_ptr<RecoverableStore> store_;
+  // Destroyed before the dispatcher, which its thread uses.
+  std::unique_ptr<TrainingJournal> journal_;
 
   mutable absl::Mutex mutex_;
   // Null until StartRecovery().

@@ -15,7 +15,6 @@
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/per_worker_dataset.h"
-#include "proto/graph.pb.h"
 
 namespace muster {
 namespace {
@@ -40,6 +39,8 @@ absl::StatusOr<RemoteValue> ClusterCoordinator::Schedule(
     const Function& function, const std::vector<FunctionArgument>& arguments,
     std::optional<absl::Time> deadline) {
   ASSIGN_OR_RETURN(ClosureWork work, MakeWork(function, arguments));
+  RETURN_IF_ERROR(
+      connection_->journal().NoteObstacle("closures of a custom loop"));
   return connection_->dispatcher().Schedule(std::move(work),
                                             TimeLeft(deadline));
 }
@@ -142,7 +143,7 @@ absl::StatusOr<ClosureWork> ClusterCoordinator::MakeWork(
                    function.Resolve(arguments, [&](const Graph& graph) {
                      is_new = true;
                      return connection_->dispatcher().AddFunction(
-                         graph.name, EncodeGraph(graph).SerializeAsString());
+                         graph.name, SerializeGraph(graph));
                    }));
   // The variables of the function exist after Resolve().
   if (is_new) connection_->NoteShards();

@@ -8,7 +8,6 @@
 #include "common/core/tensor/tensor.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/closure_dispatcher.h"
-#include "proto/graph.pb.h"
 #include "worker/client/step_signature.h"
 
 namespace muster {
@@ -35,7 +34,7 @@ absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
   std::unique_ptr<DispatchedStepLoop> loop(new DispatchedStepLoop(
       std::move(connection), std::move(plan), kind, options, clock));
   loop->function_id_ = loop->connection_->dispatcher().AddFunction(
-      step.name, EncodeGraph(FeedFromTensors(step)).SerializeAsString());
+      step.name, SerializeGraph(FeedFromTensors(step)));
   loop->connection_->NoteShards();
   if (kind == LoopKind::kTrainOnBatch) {
     ServerRecovery& recovery = loop->connection_->recovery();
@@ -65,6 +64,10 @@ DispatchedStepLoop::~DispatchedStepLoop() {
 
 absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::Run(
     int64_t step_count_max, OnStep on_step) {
+  if (kind_ == LoopKind::kTrainOnBatch) {
+    RETURN_IF_ERROR(connection_->journal().NoteObstacle(
+        "steps on batches of the coordinator"));
+  }
   absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
   if (!outcome.ok()) {
     scheduled_.Abandon().IgnoreError();

@@ -39,6 +39,9 @@ ParameterServerStrategy::Create(Task& task,
       task.options().recovery_count_max;
   connection_options.recovery.checkpoint_dir = options.checkpoint_dir;
   connection_options.recovery.checkpoint_interval = options.checkpoint_interval;
+  connection_options.coordinator_return_timeout =
+      task.options().coordinator_return_timeout;
+  connection_options.journal_dir = CoordinatorJournalDir(task.options());
   task.NoteConnecting();
   std::optional<WaitLine> wait(std::in_place);
   ASSIGN_OR_RETURN(
@@ -62,6 +65,14 @@ ParameterServerStrategy::Create(Task& task,
   return std::make_unique<ParameterServerStrategy>(std::move(connection),
                                                    options, Clock::Real());
 }
+
+ParameterServerStrategy::ParameterServerStrategy(
+    std::shared_ptr<ClusterConnection> connection,
+    const ParameterServerStrategyOptions& options, Clock* clock)
+    : connection_(std::move(connection)),
+      options_(options),
+      clock_(clock),
+      sole_worker_(connection_->journal().shared_seed()) {}
 
 VariableStore& ParameterServerStrategy::variables() {
   return connection_->variables();

@@ -83,8 +83,7 @@ class ParameterServerStrategy final : public Strategy {
   // Uses an open connection.
   ParameterServerStrategy(std::shared_ptr<ClusterConnection> connection,
                           const ParameterServerStrategyOptions& options,
-                          Clock* clock)
-      : connection_(std::move(connection)), options_(options), clock_(clock) {}
+                          Clock* clock);
 
   absl::string_view name() const override { return "parameter_server"; }
   int num_replicas_in_sync() const override { return 1; }

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/variables/variable_store.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "coordinator/server_recovery.h"
 #include "ps/client/remote_variable_store.h"
@@ -18,7 +19,9 @@
 namespace muster {
 
 // The variables of a job. Its snapshots are taken between steps, and training
-// can be rolled back to them.
+// can be rolled back to them. While this coordinator continues the training of
+// an earlier one (ServerRecovery::is_continuing()), the variables are in place,
+// and changes to them are ignored.
 //
 // Thread-safe; sessions are not.
 class RecoverableStore final : public VariableStore {
@@ -31,7 +34,8 @@ class RecoverableStore final : public VariableStore {
     return variables_->Create(spec);
   }
   absl::Status StartOver(const proto::VariableSpec& spec) override {
-    recovery_->NoteAssigned();
+    if (recovery_->is_continuing()) return absl::OkStatus();
+    RETURN_IF_ERROR(recovery_->NoteAssigned());
     return variables_->StartOver(spec);
   }
   std::vector<proto::VariableSpec> List() const override;
@@ -39,7 +43,8 @@ class RecoverableStore final : public VariableStore {
     return variables_->Read(name);
   }
   absl::Status Assign(absl::string_view name, const Tensor& value) override {
-    recovery_->NoteAssigned();
+    if (recovery_->is_continuing()) return absl::OkStatus();
+    RETURN_IF_ERROR(recovery_->NoteAssigned());
     return variables_->Assign(name, value);
   }
   absl::Status SetOptimizer(const Optimizer& optimizer) override {
@@ -50,7 +55,8 @@ class RecoverableStore final : public VariableStore {
     return variables_->SetOptimizerOf(variables, optimizer);
   }
   absl::Status AssignAverages() override {
-    recovery_->NoteAssigned();
+    if (recovery_->is_continuing()) return absl::OkStatus();
+    RETURN_IF_ERROR(recovery_->NoteAssigned());
     return variables_->AssignAverages();
   }
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
@@ -66,6 +72,7 @@ class RecoverableStore final : public VariableStore {
     return recovery_->TakeSnapshot();
   }
   absl::Status Restore(absl::string_view prefix, bool values_only) override {
+    if (recovery_->is_continuing()) return absl::OkStatus();
     return recovery_->Restore(prefix, values_only);
   }
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(

@@ -9,7 +9,7 @@
 #include "common/core/system/log.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/per_worker_dataset.h"
-#include "proto/graph.pb.h"
+#include "coordinator/training_journal.h"
 #include "worker/client/step_signature.h"
 #include "worker/client/worker_protocol.h"
 
@@ -28,8 +28,10 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
   LogPlan(plan);
   std::unique_ptr<RemoteStepLoop> loop(new RemoteStepLoop(
       std::move(connection), plan.step_count, options, clock));
-  loop->work_.function_id = loop->connection_->dispatcher().AddFunction(
-      step.name, EncodeGraph(FeedFromIterator(step)).SerializeAsString());
+  std::string graph = SerializeGraph(FeedFromIterator(step));
+  loop->graph_fingerprint_ = GraphFingerprint(graph);
+  loop->work_.function_id =
+      loop->connection_->dispatcher().AddFunction(step.name, std::move(graph));
   RETURN_IF_ERROR(loop->OpenIterators(std::move(plan)));
   loop->connection_->NoteShards();
   ServerRecovery& recovery = loop->connection_->recovery();
@@ -45,6 +47,7 @@ RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
     : connection_(std::move(connection)),
       options_(options),
       pass_step_count_(pass_step_count),
+      steps_into_pass_(connection_->journal().ContinuedStepsIntoPass()),
       scheduled_(&connection_->dispatcher(), options.waits, clock) {}
 
 RemoteStepLoop::~RemoteStepLoop() {
@@ -60,8 +63,14 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
   Outcome outcome;
   RETURN_IF_ERROR(PassKeptResults(step_count_max, on_step, &outcome));
   int64_t scheduled_count = outcome.step_count;
+  TrainingJournal& journal = connection_->journal();
+  bool has_begun = false;
   while (true) {
     connection_->recovery().SaveIfDue();
+    if (!scheduled_.empty()) {
+      RETURN_IF_ERROR(journal.NoteProgress(PlaceOfResults(),
+                                           scheduled_.front_closure_id()));
+    }
     if (is_to_stop_ && is_to_stop_()) {
       RETURN_IF_ERROR(FinishBegun(on_step, &outcome));
       return outcome;
@@ -74,6 +83,8 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
       if (pass_step_count_ >= 0) {
         step_count = std::min(step_count, pass_step_count_ - steps_into_pass_);
       }
+      if (!has_begun) RETURN_IF_ERROR(journal.BeginRun(PlaceOfResults()));
+      has_begun = true;
       RETURN_IF_ERROR(Schedule(static_cast<int>(step_count)));
       scheduled_count += step_count;
       steps_into_pass_ += step_count;
@@ -142,9 +153,15 @@ std::shared_ptr<const void> RemoteStepLoop::OnSnapshot() {
       state->kept.emplace_back(begin, begin + tensors_per_step);
     }
   }
-  state->steps_into_pass = steps_into_pass_ - scheduled_.step_count() -
-                           static_cast<int64_t>(kept_.size());
+  state->steps_into_pass = PlaceOfResults().steps_into_pass;
   return state;
+}
+
+TrainingJournal::Place RemoteStepLoop::PlaceOfResults() const {
+  return {.graph_fingerprint = graph_fingerprint_,
+          .steps_per_closure = steps_per_closure_,
+          .steps_into_pass = steps_into_pass_ - scheduled_.step_count() -
+                             static_cast<int64_t>(kept_.size())};
 }
 
 void RemoteStepLoop::OnRollback(const void* state) {

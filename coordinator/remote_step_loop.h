@@ -22,6 +22,7 @@
 #include "coordinator/cluster_connection.h"
 #include "coordinator/scheduled_steps.h"
 #include "coordinator/server_recovery.h"
+#include "coordinator/training_journal.h"
 
 namespace muster {
 
@@ -38,6 +39,11 @@ struct ShardingPlan;
 // snapshot: it first passes on the results of steps whose effects were kept and
 // whose results had not been passed on at the snapshot. Scheduled steps are
 // cancelled.
+//
+// Records its place in the TrainingJournal before the first closure of each
+// Run(), and from time to time within it. In a coordinator that continues the
+// training of an earlier one, the first Run() continues from the recorded
+// place.
 //
 // Not thread-safe.
 class RemoteStepLoop final : public StepLoop,
@@ -87,6 +93,8 @@ class RemoteStepLoop final : public StepLoop,
   absl::Status OpenIterators(ShardingPlan plan);
   // Schedules one closure of `step_count` steps.
   absl::Status Schedule(int step_count);
+  // Returns the place after the results that the caller has taken.
+  TrainingJournal::Place PlaceOfResults() const;
   // Passes the results of one closure to `on_step`, step by step.
   static absl::Status HandOver(const ScheduledSteps::Results& results,
                                OnStep on_step, Outcome* outcome);
@@ -114,6 +122,7 @@ class RemoteStepLoop final : public StepLoop,
   ScheduledSteps scheduled_;
   std::deque<std::vector<Tensor>> kept_;
   uint64_t loop_id_ = 0;
+  uint64_t graph_fingerprint_ = 0;
   std::function<bool()> is_to_stop_;  // May be null.
 };
 

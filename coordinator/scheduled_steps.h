@@ -44,6 +44,9 @@ class ScheduledSteps {
   int64_t step_count() const { return step_count_; }
   // Returns the oldest closure. Requires !empty().
   const ClosureWork& front_work() const { return scheduled_.front().work; }
+  uint64_t front_closure_id() const {
+    return scheduled_.front().value.closure_id();
+  }
   bool is_front_done() const { return scheduled_.front().value.done(); }
 
   // Queues a closure. After an error no closures are left.

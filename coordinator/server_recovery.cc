@@ -15,6 +15,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
+#include "common/learn/train/checkpoints/training_state.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/fault_point.h"
@@ -75,15 +76,19 @@ bool MayBeServerLoss(const absl::Status& status) {
 // written.
 class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
  public:
+  // Training can be rolled back to it only if it `is_exact`, which means that
+  // it is one between two steps.
   UnsavedSnapshot(ServerRecovery* recovery, RollbackPoint point,
-                  uint64_t generation, FrozenSnapshot frozen)
+                  uint64_t generation, bool is_exact, FrozenSnapshot frozen)
       : recovery_(recovery),
         point_(std::move(point)),
         generation_(generation),
+        is_exact_(is_exact),
         frozen_(std::move(frozen)) {}
 
   const RollbackPoint& point() const { return point_; }
   uint64_t generation() const { return generation_; }
+  bool is_exact() const { return is_exact_; }
   const std::vector<Entry>& entries() const override {
     return frozen_.entries();
   }
@@ -104,6 +109,7 @@ class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
   ServerRecovery* const recovery_;
   const RollbackPoint point_;
   const uint64_t generation_;
+  const bool is_exact_;
   const FrozenSnapshot frozen_;
 };
 
@@ -126,6 +132,8 @@ ServerRecovery::ServerRecovery(const Options& options, Parts parts)
   for (const ServerWatch::State& state : parts_.watch->states()) {
     holders_.push_back(state.incarnation);
   }
+  generation_ = options.generation;
+  if (parts_.journal->is_continuing()) rollback_points_.DropFirstValues();
   thread_ = std::thread([this] { RunLoop(); });
 }
 
@@ -155,10 +163,28 @@ bool ServerRecovery::IsHolder(int server, uint64_t incarnation) const {
 
 // ---- Snapshots.
 
+void ServerRecovery::SaveIfDue(bool at_once) {
+  has_postponed_save_ = has_postponed_save_ || at_once;
+  if (parts_.journal->is_repeating()) return;
+  saver_.SaveIfDue(std::exchange(has_postponed_save_, false));
+}
+
+absl::Status ServerRecovery::NoteAssigned() {
+  rollback_points_.DropFirstValues();
+  return parts_.journal->NoteObstacle("assignments to variables");
+}
+
+std::any ServerRecovery::TakeContinuedProgress() {
+  std::optional<TrainingState> progress = parts_.journal->TakeProgress();
+  return progress.has_value() ? std::any(*std::move(progress)) : std::any();
+}
+
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 ServerRecovery::TakeSnapshot() {
   RollbackPoint point;
   point.id = RandomIdentity();
+  // Otherwise some servers may have applied steps that others have not.
+  const bool is_exact = !parts_.journal->is_repeating();
   RETURN_IF_ERROR(
       parts_.dispatcher->Drain(parts_.clock->Now() + options_.drain_timeout));
   std::function<std::any()> progress;
@@ -182,7 +208,7 @@ ServerRecovery::TakeSnapshot() {
         "training was rolled back while its state was frozen");
   }
   return std::make_unique<UnsavedSnapshot>(this, std::move(point), generation,
-                                           *std::move(frozen));
+                                           is_exact, *std::move(frozen));
 }
 
 absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
@@ -196,7 +222,7 @@ absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
       return absl::AbortedError(absl::StrCat("training was rolled back while ",
                                              prefix, " was written"));
     }
-    rollback_points_.Add(std::move(point));
+    if (unsaved.is_exact()) rollback_points_.Add(std::move(point));
   }
   rollback_points_.DropDeleted(IsPublished);
   return absl::OkStatus();
@@ -204,7 +230,7 @@ absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
 
 absl::Status ServerRecovery::Restore(absl::string_view prefix,
                                      bool values_only) {
-  rollback_points_.DropFirstValues();
+  RETURN_IF_ERROR(NoteAssigned());
   RETURN_IF_ERROR(parts_.variables->Restore(prefix, values_only));
   if (values_only) return absl::OkStatus();
   RollbackPoint point;
@@ -234,6 +260,7 @@ absl::Status ServerRecovery::CheckCheckpointDir() {
 }
 
 void ServerRecovery::SetProgressSource(std::function<std::any()> source) {
+  parts_.journal->SetProgressSource(source);
   absl::MutexLock lock(&mutex_);
   progress_source_ = std::move(source);
 }
@@ -471,6 +498,7 @@ void ServerRecovery::Announce(
       "training was rolled back to ", DescribePoint(point), " after ",
       absl::StrJoin(report.servers, ", "), " restarted without variables");
   ClosureDispatcher::RollbackWork work{.kept = point.succeeded};
+  std::vector<uint64_t> holders;
   Handler handler;
   {
     absl::MutexLock lock(&mutex_);
@@ -479,7 +507,11 @@ void ServerRecovery::Announce(
     for (const auto& server : returned) {
       holders_[server.server] = server.incarnation;
     }
+    holders = holders_;
   }
+  const absl::Status noted =
+      parts_.journal->NoteServers(holders, work.generation);
+  if (!noted.ok()) return GiveUp(noted);
   if (!handler) work.failure = absl::AbortedError(what);
   const ClosureIds undone = parts_.dispatcher->RollBack(work);
   report.undone_count = undone.size();

@@ -26,6 +26,7 @@
 #include "coordinator/recovery_saver.h"
 #include "coordinator/rollback_point.h"
 #include "coordinator/server_watch.h"
+#include "coordinator/training_journal.h"
 #include "ps/client/remote_variable_store.h"
 
 namespace muster {
@@ -61,6 +62,8 @@ class ServerRecovery final : public TrainingRecovery {
     // The folder of checkpoints for recovery. If empty, none are written.
     std::string checkpoint_dir;
     absl::Duration checkpoint_interval = absl::Minutes(1);
+    // The generation of exchanges with the servers at the start.
+    uint64_t generation = 0;
   };
 
   // All pointers are borrowed. `describe_variables` describes the variables of
@@ -69,6 +72,7 @@ class ServerRecovery final : public TrainingRecovery {
     ClosureDispatcher* dispatcher = nullptr;
     ServerWatch* watch = nullptr;
     RemoteVariableStore* variables = nullptr;
+    TrainingJournal* journal = nullptr;
     std::function<std::string(int server)> describe_variables;
     Clock* clock = nullptr;
   };
@@ -109,17 +113,26 @@ class ServerRecovery final : public TrainingRecovery {
   // Returns the number of snapshots to which training can be rolled back. Each
   // keeps the history of training up to it in memory.
   size_t rollback_point_count() const { return rollback_points_.size(); }
-  // Records that variables were changed by something other than a closure.
-  void NoteAssigned() { rollback_points_.DropFirstValues(); }
+  // Records that variables are about to be changed by something other than a
+  // closure.
+  //   any  the journal cannot be written
+  absl::Status NoteAssigned();
+  // True if this coordinator continues the training of an earlier one and has
+  // not reached its place: the variables are in place, and what the program
+  // assigns to them is ignored.
+  bool is_continuing() const { return parts_.journal->is_continuing(); }
 
   absl::Status CheckCanSave(absl::string_view prefix) override;
   // As CheckCanSave(), for checkpoints for recovery.
   absl::Status CheckCheckpointDir();
-  // As RecoverySaver::SaveIfDue().
-  void SaveIfDue(bool at_once = false) { saver_.SaveIfDue(at_once); }
+  // As RecoverySaver::SaveIfDue(). Postponed while steps are repeated that an
+  // earlier coordinator may have run.
+  void SaveIfDue(bool at_once = false);
 
   void SetProgressSource(std::function<std::any()> source) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  std::any TakeContinuedProgress() override;
+  absl::Status NoteTrained() override { return parts_.journal->NoteTrained(); }
   void SetPreemptionSaver(std::function<absl::Status()> save) override {
     saver_.SetPreemptionSaver(std::move(save));
   }
@@ -199,6 +212,8 @@ class ServerRecovery final : public TrainingRecovery {
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_recovering_ ABSL_GUARDED_BY(mutex_) = false;
+  // True if a save at once was postponed. Used by the thread of SaveIfDue().
+  bool has_postponed_save_ = false;
   // As is_recovering_, readable without the lock.
   std::atomic<bool> recovering_{false};
   int64_t recovery_count_ ABSL_GUARDED_BY(mutex_) = 0;

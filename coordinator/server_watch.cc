@@ -89,6 +89,8 @@ Message ServerWatch::OnDial(int server, uint64_t session) {
   proto::WatchRequest request = CoordinatorRequest(/*may_end=*/false);
   request.set_version(options_.version);
   *request.mutable_cluster() = EncodeCluster(options_.cluster);
+  request.set_coordinator_return_timeout_ms(
+      absl::ToInt64Milliseconds(options_.coordinator_return_timeout));
   return ToMessage(request);
 }
 

@@ -45,6 +45,9 @@ class ServerWatch : private ReconnectingStream::Listener {
     ClusterSpec cluster;
     // A server of another version refuses the session.
     std::string version = std::string(kVersion);
+    // How long the servers keep their variables for another coordinator of the
+    // job after the loss of this process; 0 if none continues the job.
+    absl::Duration coordinator_return_timeout = absl::ZeroDuration();
     absl::Duration ask_interval = absl::Milliseconds(500);
     // A server that does not answer for this time is lost.
     absl::Duration silence_timeout = absl::Seconds(5);

@@ -38,7 +38,7 @@ class ParameterServer {
     CoordinatorWait::Options coordinator;
     // How long after its disconnection a coordinator may reconnect before it
     // counts as lost.
-    absl::Duration coordinator_grace;
+    CoordinatorGrace coordinator_grace;
   };
 
   // Starts to listen. `network` is borrowed and must outlive the server.

@@ -88,7 +88,7 @@ class ParameterService::Watcher final : public StreamObserver {
       return;
     }
     is_coordinator_ = is_coordinator_ || request->is_coordinator();
-    if (is_coordinator_) service_->OnCoordinatorMessage(stream_);
+    if (is_coordinator_) service_->OnCoordinatorMessage(stream_, *request);
     if (is_coordinator_ && request->may_end()) service_->LetGo();
     proto::WatchEvent event;
     event.set_incarnation(service_->admission_check_.self().incarnation);
@@ -326,9 +326,12 @@ absl::Status ParameterService::CheckCluster(
 }
 
 void ParameterService::OnCoordinatorMessage(
-    const std::shared_ptr<Stream>& stream) {
+    const std::shared_ptr<Stream>& stream, const proto::WatchRequest& request) {
   absl::MutexLock lock(&mutex_);
   silent_ticks_ = 0;
+  if (request.has_cluster()) {
+    coordinator_return_timeout_ms_ = request.coordinator_return_timeout_ms();
+  }
   if (!coordinators_.insert(stream).second) return;
   had_coordinator_ = true;
   admission_check_.SetHasCoordinator(true);
@@ -343,7 +346,7 @@ void ParameterService::OnCoordinatorDisconnected(
 
 ParameterService::Outcome ParameterService::AwaitEnd(
     const CoordinatorWait::Options& coordinator,
-    absl::Duration coordinator_grace) {
+    CoordinatorGrace coordinator_grace) {
   std::set<std::shared_ptr<Stream>> lost;
   Outcome outcome;
   {
@@ -379,7 +382,7 @@ std::optional<ParameterService::Outcome> ParameterService::AwaitCoordinator(
 // The loop runs until the server is stopped or its coordinator is lost; the
 // number of silent ticks bounds the wait for a lost coordinator.
 ParameterService::Outcome ParameterService::AwaitLoss(
-    const std::string& coordinator, absl::Duration coordinator_grace) {
+    const std::string& coordinator, CoordinatorGrace coordinator_grace) {
   Clock* const clock = Clock::Real();
   bool was_connected = true;
   const auto has_changed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -394,16 +397,17 @@ ParameterService::Outcome ParameterService::AwaitLoss(
     if (!is_there && is_ending_) return outcome_;
     if (!changed) ++silent_ticks_;
     const absl::Duration silence = silent_ticks_ * kSilenceTick;
+    const absl::Duration grace =
+        coordinator_grace.For(coordinator_return_timeout_ms_);
     if (changed && is_there) LOG(INFO) << coordinator << " has reconnected";
     if (changed && !is_there) {
       LOG(WARNING) << coordinator << " disconnected; waiting "
-                   << absl::FormatDuration(std::max(coordinator_grace - silence,
-                                                    absl::ZeroDuration()))
+                   << absl::FormatDuration(
+                          std::max(grace - silence, absl::ZeroDuration()))
                    << " for it to reconnect";
     }
     was_connected = is_there;
-    if (silence < (is_there ? std::max(coordinator_grace, kSilenceMin)
-                            : coordinator_grace)) {
+    if (silence < (is_there ? std::max(grace, kSilenceMin) : grace)) {
       continue;
     }
     ++lost_count_;

@@ -73,10 +73,13 @@ class ParameterService {
   // Blocks until there is a reason to stop. While no coordinator is connected,
   // logs for which task it waits; `coordinator` limits the wait. A coordinator
   // that has sent nothing for `coordinator_grace` is lost, connected or not; a
-  // connected one only after at least 2 s. Silence is counted in ticks, so the
-  // time during which this process was suspended does not count.
+  // connected one only after at least 2 s. If another coordinator of the job
+  // may continue it, the server waits at least as long as the lost one has
+  // asked for (WatchRequest.coordinator_return_timeout_ms). Silence is counted
+  // in ticks, so the time during which this process was suspended does not
+  // count.
   Outcome AwaitEnd(const CoordinatorWait::Options& coordinator,
-                   absl::Duration coordinator_grace)
+                   CoordinatorGrace coordinator_grace)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -110,7 +113,8 @@ class ParameterService {
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
   // Records a message from the coordinator on `stream`.
-  void OnCoordinatorMessage(const std::shared_ptr<Stream>& stream)
+  void OnCoordinatorMessage(const std::shared_ptr<Stream>& stream,
+                            const proto::WatchRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCoordinatorDisconnected(const std::shared_ptr<Stream>& stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -119,7 +123,7 @@ class ParameterService {
       const CoordinatorWait::Options& coordinator)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Outcome AwaitLoss(const std::string& coordinator,
-                    absl::Duration coordinator_grace)
+                    CoordinatorGrace coordinator_grace)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ClusterSpec cluster_;
@@ -139,6 +143,8 @@ class ParameterService {
   int64_t silent_ticks_ ABSL_GUARDED_BY(mutex_) = 0;  // Ticks without a message
                                                       // from any of them.
   bool had_coordinator_ ABSL_GUARDED_BY(mutex_) = false;
+  // How long the last coordinator has asked to wait for another one.
+  int64_t coordinator_return_timeout_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Computing initial values takes long; exchanges continue meanwhile. Declared

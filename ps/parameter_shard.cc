@@ -357,6 +357,7 @@ proto::DescribeResponse ParameterShard::Describe() const {
   description.set_memory_bytes(rules_.value_bytes() + rules_.slot_bytes());
   description.set_memory_bytes_max(options_.memory_bytes_max);
   description.set_remembered_exchange_count(ledger_.remembered_count());
+  description.set_newest_step_id(ledger_.newest_step_id());
   return description;
 }
 

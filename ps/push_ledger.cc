@@ -69,6 +69,11 @@ void PushLedger::Clear() {
   low_water_mark_ = 0;
 }
 
+uint64_t PushLedger::newest_step_id() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return steps_.empty() ? 0 : steps_.rbegin()->first;
+}
+
 size_t PushLedger::remembered_count() const {
   absl::ReaderMutexLock lock(&mutex_);
   return remembered_count_;

@@ -47,6 +47,9 @@ class PushLedger {
   // Forgets all pushes and resets the mark.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns the highest step of a remembered push; 0 if there is none.
+  uint64_t newest_step_id() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   size_t remembered_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

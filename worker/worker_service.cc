@@ -137,9 +137,7 @@ class WorkerService::Conversation final
         kHeartbeatIntervalMin,
         absl::Milliseconds(opening.heartbeat_interval_ms()));
     silent_ticks_max_ = static_cast<int>(std::clamp<int64_t>(
-        SilenceMax(absl::Milliseconds(opening.heartbeat_timeout_ms())) /
-            heartbeat_interval_,
-        2, 1 << 20));
+        SilenceMax(opening) / heartbeat_interval_, 2, 1 << 20));
     variables_ = service_->variables_(
         options.self, {.job_id = job_id_,
                        .coordinator_epoch = identity.coordinator_epoch(),
@@ -163,8 +161,7 @@ class WorkerService::Conversation final
           service->NoteDeviceLost(why);
           stream->Finish(why);
         });
-    RETURN_IF_ERROR(
-        service_->Enter(shared_from_this(), identity, opening.coordinator()));
+    RETURN_IF_ERROR(service_->Enter(shared_from_this(), identity, opening));
 
     proto::WorkerReport report;
     proto::SessionAcceptance* const acceptance = report.mutable_acceptance();
@@ -177,8 +174,11 @@ class WorkerService::Conversation final
 
   // A coordinator that has been silent for the grace period is lost, whether it
   // is connected or not.
-  absl::Duration SilenceMax(absl::Duration heartbeat_timeout) const {
-    const absl::Duration grace = service_->options_.coordinator_grace;
+  absl::Duration SilenceMax(const proto::SessionOpening& opening) const {
+    const absl::Duration heartbeat_timeout =
+        absl::Milliseconds(opening.heartbeat_timeout_ms());
+    const absl::Duration grace = service_->options_.coordinator_grace.For(
+        opening.coordinator_return_timeout_ms());
     if (grace <= absl::ZeroDuration()) return heartbeat_timeout;
     return std::min(heartbeat_timeout, std::max(grace, kSilenceMin));
   }
@@ -273,20 +273,24 @@ void WorkerService::AddTo(Service* service) {
 
 absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
                                   const proto::RequestIdentity& identity,
-                                  absl::string_view coordinator) {
+                                  const proto::SessionOpening& opening) {
   std::shared_ptr<Conversation> replaced;
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(RefusalOf(identity.job_id()));
     RETURN_IF_ERROR(options_.admission_check->AdoptCoordinator(identity));
-    if (owner_.has_value()) {
-      if (current_ == nullptr) LOG(INFO) << owner_->name << " has reconnected";
-    } else {
-      LOG(INFO) << "working for " << coordinator << ", job "
+    const bool is_known =
+        owner_.has_value() && owner_->name == opening.coordinator();
+    if (!is_known) {
+      LOG(INFO) << "working for " << opening.coordinator() << ", job "
                 << identity.job_id();
+    } else if (current_ == nullptr) {
+      LOG(INFO) << owner_->name << " has reconnected";
     }
-    owner_ =
-        Owner{.job_id = identity.job_id(), .name = std::string(coordinator)};
+    owner_ = Owner{.job_id = identity.job_id(),
+                   .name = opening.coordinator(),
+                   .grace = options_.coordinator_grace.For(
+                       opening.coordinator_return_timeout_ms())};
     is_coordinator_lost_ = false;
     replaced = std::exchange(current_, std::move(conversation));
     if (replaced != nullptr) JoinSoon(replaced);
@@ -311,11 +315,10 @@ absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
     return absl::PermissionDeniedError(
         absl::StrCat("works for ", owner_->name));
   }
-  return absl::UnavailableError(
-      absl::StrCat("works for ", owner_->name, ", which disconnected ",
-                   absl::FormatDuration(owner_->away_ticks * kIdleTick),
-                   " ago and may reconnect within ",
-                   absl::FormatDuration(options_.coordinator_grace)));
+  return absl::UnavailableError(absl::StrCat(
+      "works for ", owner_->name, ", which disconnected ",
+      absl::FormatDuration(owner_->away_ticks * kIdleTick),
+      " ago and may reconnect within ", absl::FormatDuration(owner_->grace)));
 }
 
 void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
@@ -329,7 +332,7 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   lost_reason_ = why;
   const absl::Duration silence = conversation->silence();
   owner_->away_ticks = silence / kIdleTick;
-  if (options_.coordinator_grace <= absl::ZeroDuration()) {
+  if (owner_->grace <= absl::ZeroDuration()) {
     is_coordinator_lost_ = true;
     owner_.reset();
     return;
@@ -337,18 +340,16 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   LOG(WARNING) << owner_->name << " disconnected: " << why.message()
                << "; waiting "
                << absl::FormatDuration(
-                      std::max(options_.coordinator_grace - silence,
-                               absl::ZeroDuration()))
+                      std::max(owner_->grace - silence, absl::ZeroDuration()))
                << " for it to reconnect";
 }
 
 void WorkerService::CountAbsence() {
-  if (!owner_.has_value() ||
-      ++owner_->away_ticks * kIdleTick < options_.coordinator_grace) {
+  if (!owner_.has_value() || ++owner_->away_ticks * kIdleTick < owner_->grace) {
     return;
   }
   LOG(WARNING) << owner_->name << " did not reconnect within "
-               << absl::FormatDuration(options_.coordinator_grace);
+               << absl::FormatDuration(owner_->grace);
   is_coordinator_lost_ = true;
   changed_ = true;
   owner_.reset();

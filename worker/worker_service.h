@@ -34,6 +34,7 @@ namespace muster {
 
 namespace proto {
 class JobEnd;
+class SessionOpening;
 }  // namespace proto
 
 // The service of a worker. Serves one coordinator at a time and runs the
@@ -58,8 +59,10 @@ class WorkerService {
     // Time after its last message until a coordinator counts as lost, connected
     // or not; a connected one only after at least 2 s. Counted in ticks, so the
     // time during which this process was suspended does not count. If 0, a
-    // coordinator is lost when it disconnects.
-    absl::Duration coordinator_grace = absl::ZeroDuration();
+    // coordinator is lost when it disconnects. A coordinator whose job another
+    // one may continue can ask for a longer time
+    // (SessionOpening.coordinator_return_timeout_ms).
+    CoordinatorGrace coordinator_grace;
     // Size limits. The other fields are set by each session's opening.
     WorkerSession::Options session;
     // True if coordinators on this host may pass tensors through shared memory.
@@ -133,6 +136,9 @@ class WorkerService {
   struct Owner {
     std::string job_id;
     std::string name;  // For messages.
+    // How long this worker waits for it, or for another coordinator of the job,
+    // to connect.
+    absl::Duration grace;
     // Ticks since the coordinator disconnected.
     int away_ticks = 0;
   };
@@ -145,7 +151,8 @@ class WorkerService {
   //                      or this worker is about to exit
   absl::Status Enter(std::shared_ptr<Conversation> conversation,
                      const proto::RequestIdentity& identity,
-                     absl::string_view coordinator) ABSL_LOCKS_EXCLUDED(mutex_);
+                     const proto::SessionOpening& opening)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RefusalOf(absl::string_view job_id) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Leave(Conversation* conversation, const absl::Status& why)

@@ -43,6 +43,15 @@ class TrainingRecovery {
   // them. Null: none.
   virtual void SetPreemptionSaver(std::function<absl::Status()> save) = 0;
 
+  // Returns the progress from which training continues, if this process
+  // continues the training of another one that was lost, with the variables as
+  // they are. No value otherwise, and after the first call.
+  virtual std::any TakeContinuedProgress() = 0;
+
+  // Call it when training is complete, before the progress source is removed.
+  //   any  the progress cannot be recorded for another process
+  virtual absl::Status NoteTrained() = 0;
+
   // Whether the processes with the variables may write a checkpoint `prefix`:
   // to be asked before training. Writes nothing. OK if that cannot be told now.
   //   kPermissionDenied, kInvalidArgument  they will never do it; says why

@@ -40,8 +40,12 @@ class WorkerAgreement {
 // The agreement of a process that alone runs the program.
 class SoleWorker final : public WorkerAgreement {
  public:
+  // `seed` is that of an earlier process of the job, if there may be one.
+  explicit SoleWorker(std::optional<uint64_t> seed = std::nullopt)
+      : seed_(seed) {}
+
   bool is_chief() const override { return true; }
-  std::optional<uint64_t> shared_seed() const override { return std::nullopt; }
+  std::optional<uint64_t> shared_seed() const override { return seed_; }
   absl::StatusOr<std::string> FromChief(absl::string_view,
                                         std::string bytes) const override {
     return bytes;
@@ -49,6 +53,9 @@ class SoleWorker final : public WorkerAgreement {
   absl::StatusOr<bool> AgreeToStop(bool wants_stop) const override {
     return wants_stop;
   }
+
+ private:
+  const std::optional<uint64_t> seed_;
 };
 
 }  // namespace muster

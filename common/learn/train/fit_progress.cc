@@ -98,6 +98,16 @@ absl::Status FitRun::ResumeFrom(const TrainingState& state) {
   return absl::OkStatus();
 }
 
+void FitRun::TakeContinuedProgress() {
+  TrainingRecovery* const recovery = strategy_.recovery();
+  if (recovery == nullptr) return;
+  const std::any progress = recovery->TakeContinuedProgress();
+  const auto* const state = std::any_cast<TrainingState>(&progress);
+  if (state == nullptr) return;
+  resumed_state_ = *state;
+  is_continued_ = true;
+}
+
 absl::Status FitRun::Resume() {
   if (!resumed_state_.has_value()) return absl::OkStatus();
   const proto::TrainingState& state = resumed_state_->message();

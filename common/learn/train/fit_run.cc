@@ -148,6 +148,7 @@ absl::Status FitRun::Train() {
       return CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
     });
   }
+  TakeContinuedProgress();
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
   beginning_ = resumed_state_.has_value() ? *resumed_state_ : State();
@@ -169,6 +170,10 @@ absl::Status FitRun::Train() {
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
+  if (TrainingRecovery* const recovery = strategy_.recovery();
+      recovery != nullptr) {
+    RETURN_IF_ERROR(recovery->NoteTrained());
+  }
   if (auto durations = loop_->StepDurations()) {
     history_.step_durations = *durations;
   }

@@ -46,6 +46,7 @@ class FitRun final : public TrainingProgress {
 
   TrainingState State() const override;
   absl::Status ResumeFrom(const TrainingState& state) override;
+  bool is_continued() const override { return is_continued_; }
   bool is_interrupted() const override { return control_->is_interrupted; }
   std::optional<MetricDirection> DirectionOf(
       absl::string_view name) const override;
@@ -54,6 +55,9 @@ class FitRun final : public TrainingProgress {
   absl::Status Start();
   // Trains until the end of the last epoch.
   absl::Status Train();
+  // Sets the state from which training resumes, if this process continues the
+  // training of an earlier one.
+  void TakeContinuedProgress();
   // Resumes from the state of ResumeFrom(), after the OnTrainBegin() of the
   // callbacks.
   absl::Status Resume();
@@ -123,6 +127,7 @@ class FitRun final : public TrainingProgress {
                              // called.
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
+  bool is_continued_ = false;
   // True while the epoch is validated, after its last step.
   bool is_validating_ = false;
   bool callbacks_watch_steps_ = false;

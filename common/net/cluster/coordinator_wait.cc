@@ -7,6 +7,13 @@
 #include "common/net/cluster/task_id.h"
 
 namespace muster {
+
+absl::Duration CoordinatorGrace::For(int64_t asked_ms) const {
+  constexpr absl::Duration kAskedMax = absl::Hours(24);
+  if (!is_extensible_) return time_;
+  return std::max(time_, std::min(absl::Milliseconds(asked_ms), kAskedMax));
+}
+
 std::string DescribeCoordinator(const ClusterSpec& cluster) {
   const absl::StatusOr<std::string> address =
       cluster.Address({TaskType::kChief, 0});

@@ -1,6 +1,7 @@
 #ifndef COMMON_NET_CLUSTER_COORDINATOR_WAIT_H_
 #define COMMON_NET_CLUSTER_COORDINATOR_WAIT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,25 @@ namespace muster {
 // Returns "the coordinator (chief h0:2222)", or "the coordinator" if the
 // cluster does not list a chief.
 std::string DescribeCoordinator(const ClusterSpec& cluster);
+
+// How long a task waits for its coordinator, or for another one of the job,
+// after the last message.
+class CoordinatorGrace {
+ public:
+  // Implicit, because mostly there is only a time. If `is_extensible`, a
+  // coordinator whose job another one may continue can ask for a longer time.
+  CoordinatorGrace(absl::Duration time = absl::ZeroDuration(),
+                   bool is_extensible = true)
+      : time_(time), is_extensible_(is_extensible) {}
+
+  // Returns the time if the coordinator has asked for `asked_ms` milliseconds,
+  // of which at most a day counts.
+  absl::Duration For(int64_t asked_ms) const;
+
+ private:
+  absl::Duration time_;
+  bool is_extensible_;
+};
 
 // Decides what a task logs while it has no coordinator, and when it gives up.
 // The caller does the waiting:

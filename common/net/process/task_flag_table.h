@@ -120,8 +120,9 @@
   FLAG(std::string, on_coordinator_loss, "exit", kWaiting, kServing, kToAll, \
        "What a worker or parameter server does when its coordinator is " \
        "gone: \"exit\" with status 138, or \"wait\" for a new one.") \
-  FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10), kWaiting, kServing, kToAll, \
-       "A coordinator silent for this long is gone.") \
+  FLAG(absl::optional<absl::Duration>, coordinator_timeout, absl::nullopt, kWaiting, kServing, kToAll, \
+       "A coordinator silent for this long is gone. By default 10s, or its " \
+       "--coordinator_return_timeout if it can be started again.") \
   FLAG(absl::Duration, peer_timeout, absl::Seconds(3), kWaiting, kTrainer, kToAll, \
        "A worker that trains in sync with this one and is silent for " \
        "this long is gone. The network may drop all packets between two " \
@@ -139,6 +140,11 @@
   FLAG(int, max_recoveries, 100, kRecovery, kCoordinator, kToAll, \
        "How often training may be rolled back after the loss of a " \
        "parameter server before the job is given up.") \
+  FLAG(absl::Duration, coordinator_return_timeout, absl::Minutes(2), kRecovery, kCoordinator, kToAll, \
+       "How long parameter servers keep their variables, and workers wait, " \
+       "for a coordinator that is lost to be started again with the same " \
+       "--run_dir, from where it continues training. 0: it keeps no " \
+       "journal there, and its loss ends the job.") \
   FLAG(int, status_port, -1, kObservation, kAll, kToLeader, \
        "Serves the status page, /status.json, /metrics, /livez and " \
        "/readyz on this port; 0 selects a free one and prints it. By " \

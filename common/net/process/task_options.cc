@@ -15,6 +15,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/available_cpus.h"
 #include "common/core/system/host_name.h"
+#include "common/io/storage/disk.h"
 #include "common/io/storage/object_url.h"
 #include "common/net/cluster/address.h"
 #include "common/net/cluster/cluster_resolver.h"
@@ -182,6 +183,23 @@ absl::StatusOr<absl::Duration> Positive(absl::string_view name,
                    ": a duration above zero, as in 30s or 5m"));
 }
 
+absl::StatusOr<CoordinatorGrace> ResolveCoordinatorTimeout() {
+  constexpr absl::Duration kDefault = absl::Seconds(10);
+  const absl::optional<absl::Duration> given =
+      absl::GetFlag(FLAGS_coordinator_timeout);
+  ASSIGN_OR_RETURN(const absl::Duration timeout,
+                   Positive("coordinator_timeout", given.value_or(kDefault)));
+  return CoordinatorGrace(timeout, /*is_extensible=*/!given.has_value());
+}
+
+absl::StatusOr<absl::Duration> NotNegative(absl::string_view name,
+                                           absl::Duration value) {
+  if (value >= absl::ZeroDuration()) return value;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", name, "=", absl::FormatDuration(value),
+                   ": a duration, as in 30s or 5m, or 0"));
+}
+
 // Listens on every interface, as TensorFlow does, except in a cluster of
 // localhost, which other machines have no reason to reach.
 absl::StatusOr<std::string> ResolveListenAddress(const ClusterConfig& config) {
@@ -294,11 +312,13 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
       options.startup_timeout,
       Positive("startup_timeout", absl::GetFlag(FLAGS_startup_timeout)));
   ASSIGN_OR_RETURN(options.on_coordinator_loss, ResolveOnCoordinatorLoss());
-  ASSIGN_OR_RETURN(options.coordinator_timeout,
-                   Positive("coordinator_timeout",
-                            absl::GetFlag(FLAGS_coordinator_timeout)));
+  ASSIGN_OR_RETURN(options.coordinator_timeout, ResolveCoordinatorTimeout());
   options.server_return_timeout = absl::GetFlag(FLAGS_server_return_timeout);
   options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
+  ASSIGN_OR_RETURN(
+      options.coordinator_return_timeout,
+      NotNegative("coordinator_return_timeout",
+                  absl::GetFlag(FLAGS_coordinator_return_timeout)));
   options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
   options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
   options.local_connections = absl::GetFlag(FLAGS_local_connections);
@@ -322,6 +342,17 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
                    Positive("grace_period", absl::GetFlag(FLAGS_grace_period)));
   options.arguments = line.arguments;
   return options;
+}
+
+std::string CoordinatorJournalDir(const TaskOptions& options) {
+  // Another process would not find a folder that was not named.
+  const bool has_lasting_folder = !options.run_dir.empty() &&
+                                  !options.has_temporary_run_dir &&
+                                  !IsObjectUrl(options.run_dir);
+  return has_lasting_folder &&
+                 options.coordinator_return_timeout > absl::ZeroDuration()
+             ? JoinPath(options.run_dir, "journal")
+             : "";
 }
 
 bool CheckConfigWanted() { return absl::GetFlag(FLAGS_check_config); }

@@ -12,6 +12,7 @@
 #include "common/core/system/log.h"
 #include "common/core/system/log_format.h"
 #include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/gpu_options.h"
 #include "common/net/process/task_flags.h"
@@ -58,7 +59,7 @@ struct TaskOptions {
   absl::Duration startup_timeout;
   OnCoordinatorLoss on_coordinator_loss = OnCoordinatorLoss::kExit;
   // A coordinator that is silent for this long is considered lost.
-  absl::Duration coordinator_timeout;
+  CoordinatorGrace coordinator_timeout;
 
   // Absolute folders, and URLs, in which a parameter server writes and reads
   // checkpoints at the coordinator's request.
@@ -70,6 +71,9 @@ struct TaskOptions {
   // not to wait.
   absl::Duration server_return_timeout = absl::Seconds(60);
   int recovery_count_max = 100;
+  // How long servers and workers wait for a coordinator that is started again;
+  // 0 if its loss ends the job.
+  absl::Duration coordinator_return_timeout = absl::Minutes(2);
 
   // Transports for tensors, used if both ends allow them. Otherwise tensors are
   // sent over gRPC.
@@ -120,6 +124,10 @@ struct TaskOptions {
 //
 //   kInvalidArgument   the cluster is invalid, or a flag is out of range
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
+
+// Returns the folder in which a coordinator records its training for a later
+// coordinator of the job; empty if the options or --run_dir do not allow that.
+std::string CoordinatorJournalDir(const TaskOptions& options);
 
 // True with --check_config: the program only checks and prints its
 // configuration.

@@ -85,7 +85,7 @@ absl::Status BackupAndRestore::OnTrainBegin(Model& model) {
     RETURN_IF_ERROR(recovery->CheckCanSave(
         JoinPath(options_.backup_dir, absl::StrCat(kCheckpointName, "-1"))));
   }
-  return Restore(model);
+  return model.progress()->is_continued() ? absl::OkStatus() : Restore(model);
 }
 
 std::vector<std::string> BackupAndRestore::output_folders() const {

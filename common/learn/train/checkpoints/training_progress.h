@@ -26,6 +26,10 @@ class TrainingProgress {
   //   kFailedPrecondition  a step has already been run
   virtual absl::Status ResumeFrom(const TrainingState& state) = 0;
 
+  // True if training continues that of an earlier process, whose variables are
+  // in place. Callbacks then restore nothing.
+  virtual bool is_continued() const = 0;
+
   // True if an operator ends training early. In that case State() is the state
   // after the last step only until the hooks of the epoch's end are called.
   virtual bool is_interrupted() const = 0;

@@ -177,8 +177,13 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
     JobControl::OfProcess().SetCheckpointFolder(
         RequestedCheckpointFolder(run_dir));
     if (run_options.names_files) {
+      const absl::Duration coordinator_return_timeout =
+          CoordinatorJournalDir(options).empty()
+              ? absl::ZeroDuration()
+              : options.coordinator_return_timeout;
       LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
-                                    options.server_return_timeout);
+                                    options.server_return_timeout,
+                                    coordinator_return_timeout);
     }
   }
   absl::Status status =

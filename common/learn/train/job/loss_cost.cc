@@ -92,16 +92,29 @@ std::string ServerLossCost(const proto::TrainingJob& job,
   return cost;
 }
 
+std::string CoordinatorLossCost(const proto::TrainingJob& job,
+                                absl::Duration return_timeout) {
+  if (return_timeout <= absl::ZeroDuration() ||
+      job.strategy().parameter_server().dispatch_batches()) {
+    return "a lost coordinator ends the job";
+  }
+  return absl::StrCat("a lost coordinator that is back within ",
+                      absl::FormatDuration(return_timeout),
+                      " costs at most a second of training");
+}
+
 }  // namespace
 
 std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
-                             absl::Duration server_return_timeout) {
+                             absl::Duration server_return_timeout,
+                             absl::Duration coordinator_return_timeout) {
   const std::string restart = RestartCost(job);
   if (config.IsAlone()) return restart;
   if (config.HasParameterServers()) {
     return absl::StrCat(ServerLossCost(job, server_return_timeout), "; ",
-                        restart);
+                        CoordinatorLossCost(job, coordinator_return_timeout),
+                        "; ", restart);
   }
   return absl::StrCat("a lost worker ends all workers; ", restart);
 }

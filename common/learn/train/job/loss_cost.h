@@ -12,14 +12,17 @@ namespace proto {
 class TrainingJob;
 }  // namespace proto
 
-// Returns one line for the start of a job: what the loss of a parameter server
-// or of a synchronous worker costs with these settings, what a restart of the
-// job costs, and which field or flag changes it.
+// Returns one line for the start of a job: what the loss of a parameter server,
+// of the coordinator or of a synchronous worker costs with these settings, what
+// a restart of the job costs, and which field or flag changes it.
 //
 // `server_return_timeout` is --server_return_timeout.
+// `coordinator_return_timeout` is --coordinator_return_timeout; 0 if no other
+// coordinator can continue the training.
 std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
-                             absl::Duration server_return_timeout);
+                             absl::Duration server_return_timeout,
+                             absl::Duration coordinator_return_timeout);
 
 // Returns how a job continues that a signal has ended in training, for the end
 // of a line. `was_saved`: callbacks could save before the end.

@@ -22,15 +22,31 @@ constexpr char kServers[] =
 constexpr char kWorkers[] =
     R"({"cluster":{"worker":["h:1","h:2"]},"task":{"type":"worker","index":0}})";
 
-std::string Describe(const std::string& text, const char* tf_config,
-                     absl::Duration server_return_timeout = absl::Minutes(1)) {
+std::string Describe(
+    const std::string& text, const char* tf_config,
+    absl::Duration server_return_timeout = absl::Minutes(1),
+    absl::Duration coordinator_return_timeout = absl::ZeroDuration()) {
   proto::TrainingJob job;
   EXPECT_TRUE(ParseJobMessage(text, &job));
   const absl::StatusOr<ClusterConfig> config =
       ParseTfConfig(tf_config, "TF_CONFIG");
   EXPECT_OK(config);
-  return config.ok() ? DescribeLossCost(job, *config, server_return_timeout)
+  return config.ok() ? DescribeLossCost(job, *config, server_return_timeout,
+                                        coordinator_return_timeout)
                      : "";
+}
+
+TEST(LossCostTest, ACoordinatorCanReturnIfThereIsAJournal) {
+  EXPECT_THAT(Describe("", kServers),
+              HasSubstr("; a lost coordinator ends the job; "));
+  EXPECT_THAT(
+      Describe("", kServers, absl::Minutes(1), absl::Minutes(2)),
+      HasSubstr("; a lost coordinator that is back within 2m costs at most a "
+                "second of training; "));
+  EXPECT_THAT(
+      Describe("strategy { parameter_server { dispatch_batches: true } }",
+               kServers, absl::Minutes(1), absl::Minutes(2)),
+      HasSubstr("; a lost coordinator ends the job; "));
 }
 
 TEST(LossCostTest, WithoutABackupAllTrainingWouldBeRepeated) {
