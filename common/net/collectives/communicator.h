@@ -98,7 +98,8 @@ class Communicator {
 
   // Reduces the buffers of all ranks and splits the result into size() parts,
   // as PartOf() defines. Afterwards this rank's part of `buffer` holds the
-  // reduction of that part; the rest of `buffer` is unspecified.
+  // reduction of that part, with the bits that AllReduce() of `buffer` yields
+  // there, except on GPUs. The rest of `buffer` is unspecified.
   virtual absl::Status ReduceScatter(ReduceOp op, TensorSpan buffer,
                                      const CollectiveCall& call) = 0;
 

@@ -47,6 +47,10 @@ struct CommunicatorBackend {
   // which ranks of the group they are.
   bool numbers_ranks_of_group = true;
 
+  // True if a reduce-scatter yields the bits of an all-reduce. False for GPUs
+  // that sum in another order.
+  bool scatters_same_bits = true;
+
   friend void PrintTo(const CommunicatorBackend& backend, std::ostream* out) {
     *out << backend.name;
   }

@@ -56,9 +56,13 @@ class MessageCommunicator final : public Communicator {
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(
       size_t size_bytes, const CollectiveCall& call) override;
   absl::Status AllReduce(ReduceOp op, TensorSpan buffer,
-                         const CollectiveCall& call) override;
+                         const CollectiveCall& call) override {
+    return Combine(CollectiveOperation::kAllReduce, op, buffer, call);
+  }
   absl::Status ReduceScatter(ReduceOp op, TensorSpan buffer,
-                             const CollectiveCall& call) override;
+                             const CollectiveCall& call) override {
+    return Combine(CollectiveOperation::kReduceScatter, op, buffer, call);
+  }
   absl::Status AllGather(TensorSpan input,
                          absl::Span<const int64_t> element_counts,
                          TensorSpan output,
@@ -83,8 +87,12 @@ class MessageCommunicator final : public Communicator {
 
   absl::Status Run(const TransferPlan& plan, const CallSignature& signature,
                    const CollectiveCall& call, void* memory);
-  absl::Status AllReduceAtOnce(const CallSignature& signature,
-                               TensorSpan buffer, const CollectiveCall& call);
+  // All-reduces or reduce-scatters. Both use the algorithm of an all-reduce, so
+  // that the parts of a reduce-scatter have the same bits.
+  absl::Status Combine(CollectiveOperation operation, ReduceOp op,
+                       TensorSpan buffer, const CollectiveCall& call);
+  absl::Status CombineAtOnce(const CallSignature& signature, TensorSpan buffer,
+                             const CollectiveCall& call);
   // Returns the owner of `memory` if this communicator allocated it, else null.
   std::shared_ptr<const void> OwnerOf(const void* memory);
 
@@ -148,29 +156,37 @@ absl::StatusOr<std::shared_ptr<Buffer>> MessageCommunicator::Allocate(
   return buffer;
 }
 
-absl::Status MessageCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
-                                            const CollectiveCall& call) {
+absl::Status MessageCommunicator::Combine(CollectiveOperation operation,
+                                          ReduceOp op, TensorSpan buffer,
+                                          const CollectiveCall& call) {
   RETURN_IF_ERROR(CheckReducible(buffer.dtype));
   if (size() == 1) return absl::OkStatus();
   const Algorithm algorithm = choose_(size(), buffer.size_bytes());
   CallSignature signature;
-  signature.operation = CollectiveOperation::kAllReduce;
+  signature.operation = operation;
   signature.reduce_op = op;
   signature.dtype = buffer.dtype;
   signature.algorithm = static_cast<uint8_t>(algorithm);
   signature.element_count = buffer.element_count;
   if (algorithm == Algorithm::kOneShot) {
-    return AllReduceAtOnce(signature, buffer, call);
+    return CombineAtOnce(signature, buffer, call);
   }
+  // Other algorithms sum in another order, or leave a rank with another part.
+  const bool leaves_parts =
+      operation == CollectiveOperation::kReduceScatter &&
+      (algorithm == Algorithm::kDirect || algorithm == Algorithm::kRing);
   const TransferPlan& plan = PlanOf(signature, [&] {
-    return AllReduceSchedule(algorithm, rank(), size(), buffer.element_count);
+    return leaves_parts ? ReduceScatterSchedule(algorithm, rank(), size(),
+                                                buffer.element_count)
+                        : AllReduceSchedule(algorithm, rank(), size(),
+                                            buffer.element_count);
   });
   return Run(plan, signature, call, buffer.data);
 }
 
-absl::Status MessageCommunicator::AllReduceAtOnce(
-    const CallSignature& signature, TensorSpan buffer,
-    const CollectiveCall& call) {
+absl::Status MessageCommunicator::CombineAtOnce(const CallSignature& signature,
+                                                TensorSpan buffer,
+                                                const CollectiveCall& call) {
   const size_t size_bytes = buffer.size_bytes();
   if (stage_ == nullptr || stage_->size_bytes() < size() * size_bytes) {
     stage_ = Buffer::Allocate(size() * size_bytes);
@@ -193,23 +209,6 @@ absl::Status MessageCommunicator::AllReduceAtOnce(
   Reduce(signature.reduce_op, buffer.dtype, buffer.element_count, inputs,
          {&buffer.data, 1});
   return absl::OkStatus();
-}
-
-absl::Status MessageCommunicator::ReduceScatter(ReduceOp op, TensorSpan buffer,
-                                                const CollectiveCall& call) {
-  RETURN_IF_ERROR(CheckReducible(buffer.dtype));
-  if (size() == 1) return absl::OkStatus();
-  CallSignature signature;
-  signature.operation = CollectiveOperation::kReduceScatter;
-  signature.reduce_op = op;
-  signature.dtype = buffer.dtype;
-  signature.algorithm = static_cast<uint8_t>(Algorithm::kDirect);
-  signature.element_count = buffer.element_count;
-  const TransferPlan& plan = PlanOf(signature, [&] {
-    return ReduceScatterSchedule(Algorithm::kDirect, rank(), size(),
-                                 buffer.element_count);
-  });
-  return Run(plan, signature, call, buffer.data);
 }
 
 absl::Status MessageCommunicator::AllGather(

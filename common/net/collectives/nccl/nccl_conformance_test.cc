@@ -36,8 +36,14 @@ absl::StatusOr<RankGroup> MakeOnDevice(int size) {
 }
 
 const BackendRegistration kRegistrations[] = {
-    BackendRegistration({"Nccl", MakeOnHost, kSizeMax}),
-    BackendRegistration({"NcclOnDevice", MakeOnDevice, kSizeMax}),
+    BackendRegistration({.name = "Nccl",
+                         .make = MakeOnHost,
+                         .size_max = kSizeMax,
+                         .scatters_same_bits = false}),
+    BackendRegistration({.name = "NcclOnDevice",
+                         .make = MakeOnDevice,
+                         .size_max = kSizeMax,
+                         .scatters_same_bits = false}),
 };
 
 }  // namespace

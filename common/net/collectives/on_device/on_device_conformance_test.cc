@@ -96,12 +96,14 @@ const BackendRegistration kRegistrations[] = {
                                             DeviceReduction::kToOneDevice);
                          },
                          3}),
-    BackendRegistration({"HierarchyOfGpus",
-                         [](int size) {
-                           return MakeLocal(size, 2,
-                                            DeviceReduction::kHierarchical);
-                         },
-                         kGpus}),
+    BackendRegistration({.name = "HierarchyOfGpus",
+                         .make =
+                             [](int size) {
+                               return MakeLocal(size, 2,
+                                                DeviceReduction::kHierarchical);
+                             },
+                         .size_max = kGpus,
+                         .scatters_same_bits = false}),
     BackendRegistration(
         {"Staged",
          [](int size) { return MakeStaged(size, 1, HostCalls::kInChunks); },

@@ -112,6 +112,36 @@ TEST_P(CollectiveSuite, ReduceScatterLeavesEveryRankItsPart) {
   }
 }
 
+TEST_P(CollectiveSuite, ReduceScatterHasTheBitsOfAllReduce) {
+  if (!std::get<0>(GetParam()).scatters_same_bits) {
+    GTEST_SKIP() << "sums in another order";
+  }
+  for (const int64_t count : ElementCounts(/*with_large=*/true)) {
+    SCOPED_TRACE(count);
+    const auto statuses =
+        RunRanks(group_, [&](Communicator& communicator) -> absl::Status {
+          const int rank = communicator.rank();
+          // Thirds, whose sum depends on the order.
+          Tensor buffer(DType::kFloat32, Shape({count}));
+          for (int64_t i = 0; i < count; ++i) {
+            buffer.mutable_flat<float>()[i] =
+                static_cast<float>(1 + (i * 7 + rank * 31) % 1009) / 3;
+          }
+          Tensor all = buffer.Clone();
+          RETURN_IF_ERROR(communicator.AllReduce(ReduceOp::kSum, SpanOf(all),
+                                                 {"sums", kCollectiveTimeout}));
+          RETURN_IF_ERROR(communicator.ReduceScatter(
+              ReduceOp::kSum, SpanOf(buffer), {"parts", kCollectiveTimeout}));
+          const auto part = Communicator::PartOf(count, rank, size());
+          EXPECT_TRUE(BitwiseEqual(buffer.SliceRows(part.begin, part.end),
+                                   all.SliceRows(part.begin, part.end)))
+              << "rank " << rank;
+          return absl::OkStatus();
+        });
+    ASSERT_THAT(statuses, Each(IsOk()));
+  }
+}
+
 class Shares {
  public:
   Shares(DType dtype, std::vector<int64_t> counts)
