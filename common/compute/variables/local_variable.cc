@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/compute/optimizers/staged_rule.h"
 #include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/compute/variables/optimizer_slots.h"
@@ -120,7 +121,8 @@ LocalVariable::LocalVariable(std::unique_ptr<const proto::VariableSpec> spec,
                              TensorType type, Tensor value)
     : spec_(std::move(spec)),
       type_(std::move(type)),
-      value_(std::move(value)) {}
+      value_(std::move(value)),
+      own_{.count = type_.shape.element_count()} {}
 
 LocalVariable::~LocalVariable() = default;
 
@@ -191,18 +193,160 @@ absl::Status LocalVariable::MakeSlots(
   if (slots_rule_ == rule) return absl::OkStatus();
   std::shared_ptr<const UpdateRule> own_rule =
       UpdateRuleFor(rule, spec_->name(), type_.shape);
-  RETURN_IF_ERROR(own_rule->Prepare(type_, Place()));
-  RETURN_IF_ERROR(PrepareConstraint(spec_->constraint(), type_, Place()));
+  RETURN_IF_ERROR(CheckRule(*own_rule));
+  if (own_.count > 0 || !own_.is_partial) {
+    const TensorType updated =
+        own_.is_partial ? TensorType{type_.dtype, {own_.count}} : type_;
+    RETURN_IF_ERROR(own_rule->Prepare(updated, Place()));
+    RETURN_IF_ERROR(PrepareConstraint(spec_->constraint(), type_, Place()));
+  }
   RETURN_IF_ERROR(CheckSlotTypes(*own_rule, spec_->name(), type_, slots_));
   const Tensor* const variable = &value_;
+  const Own own = own_;
   ArrangeSlots(*own_rule, &slots_, [&](const SlotSpec& slot) {
-    if (slot.starts_as_variable) return variable->Clone();
-    return Tensor::Full(type_.dtype, SlotType(slot, type_).shape,
-                        slot.initial_value);
+    return own.MakeSlot(slot, *variable);
   });
+  for (size_t i = 0; i < own_rule->slots().size(); ++i) {
+    slots_[i].is_share = own.IsShare(slots_[i].name);
+  }
   slots_rule_ = rule;
   own_rule_ = std::move(own_rule);
   return absl::OkStatus();
+}
+
+bool LocalVariable::Own::IsShare(absl::string_view slot) const {
+  return is_partial &&
+         !(has_whole_accumulator && slot == kGradientAccumulatorSlot);
+}
+
+Tensor LocalVariable::Own::Of(const Tensor& whole) const {
+  Tensor part(whole.dtype(), {count});
+  if (part.size_bytes() > 0) {
+    std::memcpy(part.mutable_raw_data(),
+                whole.raw_data() + begin * SizeOf(whole.dtype()),
+                part.size_bytes());
+  }
+  return part;
+}
+
+Tensor LocalVariable::Own::MakeSlot(const SlotSpec& slot,
+                                    const Tensor& variable) const {
+  if (slot.starts_as_variable) {
+    return IsShare(slot.name) ? Of(variable) : variable.Clone();
+  }
+  const Shape shape = IsShare(slot.name)
+                          ? Shape({count})
+                          : SlotType(slot, variable.type()).shape;
+  return Tensor::Full(variable.dtype(), shape, slot.initial_value);
+}
+
+absl::Status LocalVariable::Divide(ElementShares shares) {
+  const bool fits = shares.is_divided() && shares.rank >= 0 &&
+                    shares.rank < static_cast<int>(shares.ends.size()) &&
+                    std::is_sorted(shares.ends.begin(), shares.ends.end()) &&
+                    shares.ends.front() >= 0 &&
+                    shares.ends.back() == type_.shape.element_count();
+  if (!fits) return Error("shares of another variable divide it");
+  absl::MutexLock lock(&mutex_);
+  if (shares_ == shares) return absl::OkStatus();
+  if (shares_.is_divided()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("variable \"", spec_->name(),
+                     "\": its elements are divided among the ranks already"));
+  }
+  const Own own = {
+      .begin = shares.BeginOf(shares.rank),
+      .count = shares.CountOf(shares.rank),
+      .is_partial = shares.CountOf(shares.rank) != type_.shape.element_count(),
+      .has_whole_accumulator = shares.has_whole_accumulator};
+  if (spec_->has_constraint() && own.is_partial && own.count > 0) {
+    return Error("it has a constraint, which needs all of its elements");
+  }
+  own_ = own;
+  shares_ = std::move(shares);
+  slots_rule_ = nullptr;
+  return ReduceToShare(&slots_);
+}
+
+ElementShares LocalVariable::shares() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return shares_;
+}
+
+absl::Status LocalVariable::ReduceToShare(std::vector<Slot>* slots) const {
+  for (Slot& slot : *slots) {
+    if (slot.is_share) {
+      const bool is_own =
+          own_.IsShare(slot.name) && slot.value.shape() == Shape({own_.count});
+      if (is_own) continue;
+      return Error(absl::StrCat("slot \"", slot.name, "\" covers ",
+                                slot.value.element_count(),
+                                " elements; this rank has ", own_.count));
+    }
+    if (!own_.IsShare(slot.name)) continue;
+    if (own_.count == 0) {
+      // The slots of rules for whole variables have any shape.
+      slot = {slot.name, Tensor(type_.dtype, {int64_t{0}}), true};
+    } else if (slot.value.shape() == type_.shape) {
+      slot = {slot.name, own_.Of(slot.value), true};
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariable::CheckRule(const UpdateRule& rule) const {
+  const bool divides = own_.is_partial && own_.count > 0;
+  if (!divides || !rule.needs_whole_variables()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "variable \"", spec_->name(), "\": ", rule.name(),
+      " updates whole variables, and this rank has a part of the elements; set "
+      "the optimizer before the first step"));
+}
+
+absl::Status LocalVariable::CheckNoRows(UpdateKind kind) const {
+  if (!shares_.is_divided() || kind != UpdateKind::kApplySparseGradient) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      "variable \"", spec_->name(),
+      "\": this step has a gradient of rows, and the first step that trained "
+      "the variable had none; with sharded optimizer state all steps must "
+      "update it in the same way"));
+}
+
+absl::Status LocalVariable::AssignElements(
+    absl::Span<const ElementValues> values) {
+  const int64_t count = type_.shape.element_count();
+  for (const ElementValues& part : values) {
+    if (part.begin >= 0 && part.count >= 0 &&
+        part.begin <= count - part.count) {
+      continue;
+    }
+    return Error(absl::StrCat("it has ", count, " elements; there are no ",
+                              part.count, " from element ", part.begin));
+  }
+  const size_t element_bytes = SizeOf(type_.dtype);
+  absl::MutexLock lock(&mutex_);
+  MakeWritable(/*keep_content=*/true);
+  for (const ElementValues& part : values) {
+    if (part.count == 0) continue;
+    std::memcpy(value_.mutable_raw_data() + part.begin * element_bytes,
+                part.data, part.count * element_bytes);
+  }
+  return absl::OkStatus();
+}
+
+void LocalVariable::AddOtherElements(const Tensor& gradient,
+                                     Tensor* sum) const {
+  const Own own = own_;
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    const T* const from = gradient.flat<T>().data();
+    T* const to = sum->mutable_flat<T>().data();
+    const int64_t end = own.begin + own.count;
+    Change(Arithmetic::kAdd, own.begin, from, to);
+    Change(Arithmetic::kAdd, gradient.element_count() - end, from + end,
+           to + end);
+  });
 }
 
 template <typename T>
@@ -213,6 +357,8 @@ void LocalVariable::SlotPointers(T** pointers) {
     Tensor& slot = slots_[i].value;
     if (!slot.IsSoleOwner()) slot = slot.Clone();
     pointers[i] = slot.mutable_flat<T>().data();
+    // The whole accumulator of a divided variable.
+    if (!slots_[i].is_share) pointers[i] += own_.begin;
   }
 }
 
@@ -221,8 +367,8 @@ void LocalVariable::ApplyGradient(const UpdateRule& rule,
                                   const Tensor& gradient) {
   T* slots[UpdateRule::kSlotCountMax];
   SlotPointers(slots);
-  rule.Apply(update_count_, gradient.element_count(), gradient.flat<T>().data(),
-             value_.mutable_flat<T>().data(),
+  rule.Apply(update_count_, own_.count, gradient.flat<T>().data() + own_.begin,
+             value_.mutable_flat<T>().data() + own_.begin,
              absl::Span<T* const>(slots, rule.slots().size()));
 }
 
@@ -244,8 +390,9 @@ template <typename T>
 void LocalVariable::ApplyMeanOf(const UpdateRule& rule, const Tensor& mean) {
   T* slots[UpdateRule::kSlotCountMax];
   SlotPointers(slots);
-  rule.ApplyMean(update_count_ - 1, mean.element_count(), mean.flat<T>().data(),
-                 value_.mutable_flat<T>().data(),
+  rule.ApplyMean(update_count_ - 1, own_.count,
+                 mean.flat<T>().data() + own_.begin,
+                 value_.mutable_flat<T>().data() + own_.begin,
                  absl::Span<T* const>(slots, rule.slots().size()));
 }
 
@@ -268,6 +415,10 @@ void LocalVariable::TakeGradient(const Tensor& gradient,
                                  const RowSums* row_sums) {
   const UpdateRule& rule = *own_rule_;
   const bool is_float = type_.dtype == DType::kFloat32;
+  if (own_.is_partial && own_.count == 0) {
+    ++update_count_;
+    return;
+  }
   if (row_sums == nullptr) {
     is_float ? ApplyGradient<float>(rule, gradient)
              : ApplyGradient<double>(rule, gradient);
@@ -316,14 +467,24 @@ absl::StatusOr<Tensor> LocalVariable::Accumulate(
     row_sums->Compute(indices, gradient);
   }
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckNoRows(kind));
   RETURN_IF_ERROR(MakeSlots(rule));
+  Slot& accumulator = slots_[own_rule_->accumulator_slot()];
+  if (accumulator.is_share) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "variable \"", spec_->name(),
+        "\": this step limits the gradients that it accumulates, and the first "
+        "step that trained the variable did not; with sharded optimizer state "
+        "all steps must"));
+  }
+  Tensor& sum = accumulator.value;
+  if (!sum.IsSoleOwner()) sum = sum.Clone();
   if ((update_count_ + 1) % rule->gradients_per_update() != 0) {
     MakeWritable(/*keep_content=*/true);
+    if (own_.is_partial) AddOtherElements(gradient, &sum);
     TakeGradient(gradient, is_sparse ? row_sums : nullptr);
     return Tensor();
   }
-  Tensor& sum = slots_[own_rule_->accumulator_slot()].value;
-  if (!sum.IsSoleOwner()) sum = sum.Clone();
   ChangeByValue(is_sparse ? UpdateKind::kScatterAdd : UpdateKind::kAssignAdd,
                 gradient, indices, &sum);
   ++update_count_;
@@ -337,6 +498,7 @@ absl::Status LocalVariable::ApplyMean(
                               /*has_rule=*/true));
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(MakeSlots(rule));
+  if (own_.is_partial && own_.count == 0) return absl::OkStatus();
   MakeWritable(/*keep_content=*/true);
   type_.dtype == DType::kFloat32 ? ApplyMeanOf<float>(*own_rule_, mean)
                                  : ApplyMeanOf<double>(*own_rule_, mean);
@@ -354,6 +516,7 @@ absl::Status LocalVariable::Update(
     row_sums->Compute(indices, value);
   }
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckNoRows(kind));
   if (IsGradient(kind)) RETURN_IF_ERROR(MakeSlots(rule));
   MakeWritable(/*keep_content=*/kind != UpdateKind::kAssign);
   if (IsGradient(kind)) {
@@ -403,6 +566,7 @@ absl::Status LocalVariable::Restore(VariableState state) {
         "; expected ", type_.ToString()));
   }
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(ReduceToShare(&state.slots));
   value_ = std::move(state.value);
   update_count_ = state.update_count;
   slots_ = std::move(state.slots);
@@ -415,6 +579,7 @@ absl::Status LocalVariable::Restore(int64_t update_count,
   RETURN_IF_ERROR(CheckState(update_count, slots));
   for (Slot& slot : slots) slot.value = slot.value.Clone();
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(ReduceToShare(&slots));
   update_count_ = update_count;
   slots_ = std::move(slots);
   slots_rule_ = nullptr;

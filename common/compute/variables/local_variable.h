@@ -9,8 +9,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/element_shares.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/compute/variables/variable_state.h"
@@ -55,7 +58,10 @@ class LocalVariable {
   // is null when there is no optimizer. `row_sums` is working memory.
   //   kInvalidArgument     types do not fit, also those of restored slots, or
   //                        an index is out of range
-  //   kFailedPrecondition  the update is a gradient and there is no optimizer
+  //   kFailedPrecondition  the update is a gradient and there is no optimizer,
+  //                        or one that the shares of the variable do not suit
+  //   kUnimplemented       the variable is divided, and the update is a
+  //                        gradient of rows
   absl::Status Update(UpdateKind kind, const Tensor& value,
                       const Tensor& indices,
                       const std::shared_ptr<const UpdateRule>& rule,
@@ -70,6 +76,20 @@ class LocalVariable {
                          const std::shared_ptr<const UpdateRule>& rule)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Divides the variable. Gradients then change the elements of this rank only,
+  // and slots, also those that exist or are restored later, are reduced to
+  // them. Update counts are those of the whole variable.
+  //   kInvalidArgument     the shares do not fit the variable, or divide one
+  //                        with a constraint within its elements
+  //   kFailedPrecondition  the variable is divided in another way
+  absl::Status Divide(ElementShares shares) ABSL_LOCKS_EXCLUDED(mutex_);
+  ElementShares shares() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Sets elements, atomically. The values have the dtype of the variable.
+  //   kInvalidArgument  there are no such elements
+  absl::Status AssignElements(absl::Span<const ElementValues> values)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Number of gradients taken so far.
   int64_t update_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -80,9 +100,10 @@ class LocalVariable {
   // The state as of one moment; shares memory as Read() does.
   VariableState ReadState() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Replaces value, slots and count atomically.
-  //   kInvalidArgument  the value has another type, a slot has another dtype,
-  //                     or the count is negative
+  // Replaces value, slots and count atomically. Slots may cover the whole
+  // variable or this rank's share.
+  //   kInvalidArgument  the value has another type, a slot has another dtype or
+  //                     size, or the count is negative
   absl::Status Restore(VariableState state) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As above, but keeps the value.
@@ -100,6 +121,34 @@ class LocalVariable {
   absl::Status CheckState(int64_t update_count,
                           const std::vector<Slot>& slots) const;
   absl::Status Error(absl::string_view message) const;
+
+  // This rank's elements: all, unless the variable is divided.
+  struct Own {
+    int64_t begin = 0;
+    int64_t count = 0;
+    bool is_partial = false;  // Not all elements.
+    bool has_whole_accumulator = false;
+
+    // True if a slot of the rule covers these elements only.
+    bool IsShare(absl::string_view slot) const;
+    // Returns a copy of these elements of a tensor of the variable's shape.
+    Tensor Of(const Tensor& whole) const;
+    // Returns the first value of a slot.
+    Tensor MakeSlot(const SlotSpec& slot, const Tensor& variable) const;
+  };
+
+  // Reduces slots to this rank's elements.
+  //   kInvalidArgument  a slot is of another share
+  absl::Status ReduceToShare(std::vector<Slot>* slots) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRule(const UpdateRule& rule) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNoRows(UpdateKind kind) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Adds a dense gradient to the elements of `sum`, of the variable's shape,
+  // that are not this rank's.
+  void AddOtherElements(const Tensor& gradient, Tensor* sum) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   // Makes this variable the only owner of value_, with or without its content.
   void MakeWritable(bool keep_content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -140,6 +189,8 @@ class LocalVariable {
   std::shared_ptr<const UpdateRule> slots_rule_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const UpdateRule> own_rule_ ABSL_GUARDED_BY(mutex_);
   int64_t update_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  ElementShares shares_ ABSL_GUARDED_BY(mutex_);
+  Own own_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -170,7 +170,29 @@ absl::StatusOr<ReplicaVariables::Description> LocalVariableStore::Describe(
   ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
   return Description{
       .spec = std::make_shared<const proto::VariableSpec>(variable->spec()),
-      .type = variable->type()};
+      .type = variable->type(),
+      .shares = variable->shares()};
+}
+
+absl::StatusOr<bool> LocalVariableStore::NeedsWholeVariable(
+    absl::string_view name) const {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  if (variable->spec().has_constraint()) return true;
+  const std::shared_ptr<const UpdateRule> rule = rules().Of(name);
+  return rule != nullptr && UpdateRuleFor(rule, name, variable->type().shape)
+                                ->needs_whole_variables();
+}
+
+absl::Status LocalVariableStore::Divide(absl::string_view name,
+                                        ElementShares shares) {
+  ASSIGN_OR_RETURN(LocalVariable * variable, Find(name));
+  return variable->Divide(std::move(shares));
+}
+
+absl::Status LocalVariableStore::AssignElements(
+    absl::string_view name, absl::Span<const ElementValues> values) {
+  ASSIGN_OR_RETURN(LocalVariable * variable, Find(name));
+  return variable->AssignElements(values);
 }
 
 absl::StatusOr<VariableState> LocalVariableStore::ReadState(

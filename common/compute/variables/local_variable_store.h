@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/element_shares.h"
 #include "common/compute/variables/local_variable.h"
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_rules.h"
@@ -55,6 +56,11 @@ class LocalVariableStore final : public ReplicaVariables {
       absl::Span<const std::string> names) override;
 
   absl::StatusOr<Description> Describe(absl::string_view name) const override;
+  absl::StatusOr<bool> NeedsWholeVariable(
+      absl::string_view name) const override;
+  absl::Status Divide(absl::string_view name, ElementShares shares) override;
+  absl::Status AssignElements(absl::string_view name,
+                              absl::Span<const ElementValues> values) override;
   absl::StatusOr<VariableState> ReadState(absl::string_view name) override;
   absl::Status RestoreState(absl::string_view name,
                             VariableState state) override;

@@ -10,7 +10,8 @@ absl::Status CheckSlotTypes(const UpdateRule& rule, absl::string_view variable,
   for (const SlotSpec& wanted : rule.slots()) {
     const TensorType type = SlotType(wanted, variable_type);
     for (const VariableState::Slot& slot : slots) {
-      if (slot.name != wanted.name || slot.value.type() == type) continue;
+      if (slot.name != wanted.name || slot.is_share) continue;
+      if (slot.value.type() == type) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("variable \"", variable, "\": slot \"", slot.name,
                        "\" was restored as ", slot.value.type().ToString(),

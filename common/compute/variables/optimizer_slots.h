@@ -21,7 +21,7 @@ inline TensorType SlotType(const SlotSpec& slot,
 }
 
 // Checks that the slots which exist have the types that `rule`, which is bound
-// to the variable, requires.
+// to the variable, requires. Does not check slots of a share.
 //   kInvalidArgument  names the variable, the slot and both types
 absl::Status CheckSlotTypes(const UpdateRule& rule, absl::string_view variable,
                             const TensorType& variable_type,

@@ -1,6 +1,7 @@
 #include "common/compute/variables/replica_variables.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -12,16 +13,50 @@
 #include "proto/variable.pb.h"
 
 namespace muster {
+namespace {
+
+absl::Status CannotDivide() {
+  return absl::UnimplementedError(
+      "the optimizer state of variables on GPUs cannot be sharded");
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ReplicaVariables::NeedsWholeVariable(
+    absl::string_view) const {
+  return CannotDivide();
+}
+
+absl::Status ReplicaVariables::Divide(absl::string_view, ElementShares) {
+  return CannotDivide();
+}
+
+absl::Status ReplicaVariables::AssignElements(absl::string_view,
+                                              absl::Span<const ElementValues>) {
+  return CannotDivide();
+}
 
 absl::Status ReplicaVariables::AssignAverages() {
   for (const proto::VariableSpec& spec : List()) {
     ASSIGN_OR_RETURN(VariableState state, ReadState(spec.name()));
     for (const VariableState::Slot& slot : state.slots) {
-      if (slot.name != kAverageSlot) continue;
+      if (slot.name != kAverageSlot || slot.is_share) continue;
       RETURN_IF_ERROR(Assign(spec.name(), slot.value));
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ReplicaVariables::StateBytes() {
+  int64_t size_bytes = 0;
+  for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(const VariableState state, ReadState(spec.name()));
+    size_bytes += static_cast<int64_t>(state.value.size_bytes());
+    for (const VariableState::Slot& slot : state.slots) {
+      size_bytes += static_cast<int64_t>(slot.value.size_bytes());
+    }
+  }
+  return size_bytes;
 }
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>

@@ -38,6 +38,9 @@ struct VariableState {
     // Has the dtype and shape of the rows. A slot of a whole variable may have
     // another shape.
     Tensor value;
+    // True if `value` covers only the elements of this process's ElementShares,
+    // as a vector. Checkpoints contain no such slots.
+    bool is_share = false;
   };
 
   Tensor value;
