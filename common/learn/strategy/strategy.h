@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ namespace muster {
 struct StrategyReport {
   int64_t retry_count = 0;     // Steps repeated because a task was lost.
   int64_t recovery_count = 0;  // Lost tasks that returned.
+  // The size of the variables and optimizer slots of a replica of this process.
+  // Known of synchronous strategies.
+  std::optional<int64_t> replica_state_bytes = std::nullopt;
   // One line per task:
   // "worker 0 localhost:20001 incarnation 6f1c02a9d2e4b713".
   std::vector<std::string> tasks;
@@ -65,7 +69,7 @@ class Strategy {
   // Owned by the strategy.
   virtual TrainingRecovery* recovery() = 0;
 
-  // Statistics of the run so far; empty if it has no other tasks.
+  // Statistics of the run so far.
   virtual StrategyReport Report() const = 0;
 
   // Which models the variables belong to.

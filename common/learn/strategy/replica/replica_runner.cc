@@ -100,6 +100,8 @@ absl::StatusOr<ReplicaRunner::Replica> ReplicaRunner::CompileReplica(
                mirrored_ == nullptr ? single_ : &mirrored_->copy(replica),
            .shares_variables = shares,
            .applies_updates = !shares || replica == 0,
+           .shards_optimizer_state =
+               mirrored_ != nullptr && mirrored_->shards_optimizer_state(),
            .bytes_per_pack = options_.communication.bytes_per_pack,
            .timeout = options_.communication.timeout,
            .overlaps = options_.overlaps_communication,

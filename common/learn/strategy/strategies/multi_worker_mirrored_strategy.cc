@@ -54,7 +54,8 @@ JobDigest DigestOf(const Task& task,
       absl::StrCat(
           kName, "\nbytes_per_pack: ", communication.bytes_per_pack,
           "\ndeterministic_micro_batches: ",
-          options.deterministic_micro_batches, "\nauto_shard_policy: ",
+          options.deterministic_micro_batches, "\nsharded_state: ",
+          ShardedStateName(options.sharded_state), "\nauto_shard_policy: ",
           std::string(AutoShardPolicyName(options.input.auto_shard_policy))));
   const std::optional<uint64_t> seed = task.options().seed;
   digest.Add("--seed", seed.has_value() ? absl::StrCat(*seed) : "not given");
@@ -198,6 +199,7 @@ SynchronousStrategy::Options GeneralOptions(
     const MultiWorkerMirroredStrategyOptions& options) {
   return {.name = kName,
           .communication = options.communication,
+          .sharded_state = options.sharded_state,
           .input = options.input,
           .intra_op_thread_count =
               ThreadsPerReplica(options.thread_count, ReplicaCountOf(options)),
@@ -275,7 +277,7 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
       peers_(std::move(peers)) {}
 
 StrategyReport MultiWorkerMirroredStrategy::Report() const {
-  StrategyReport report;
+  StrategyReport report = SynchronousStrategy::Report();
   if (peers_ == nullptr) return report;
   for (const GroupPlan::Member& member : peers_->plan().members) {
     report.tasks.push_back(absl::StrCat(

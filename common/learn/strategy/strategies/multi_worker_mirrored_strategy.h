@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/learn/strategy/communication_options.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/sharded_state.h"
 #include "common/learn/strategy/strategies/synchronous_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/net/collectives/peers/job_digest.h"
@@ -30,6 +31,9 @@ struct MultiWorkerMirroredStrategyOptions {
   int thread_count = 0;
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
+  // What the replicas of all workers divide among themselves. Equal on all
+  // workers. A single replica keeps everything.
+  ShardedState sharded_state = ShardedState::kNone;
   // How long this worker waits at the end for the other workers to finish.
   absl::Duration end_timeout = absl::Minutes(10);
   // Additional settings that must be equal on all workers, for example the job.
@@ -62,7 +66,8 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
   //   kUnimplemented       NCCL is requested, and a replica lacks what it
-  //                        needs; names both
+  //                        needs; names both. Or state is sharded, and a
+  //                        replica is on a GPU
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 

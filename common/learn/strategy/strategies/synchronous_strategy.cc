@@ -41,6 +41,26 @@ Device* GpuOfOnlyReplica(const ReplicaGroup& group,
   return is_alone ? DeviceOf(options.devices, 0) : nullptr;
 }
 
+absl::Status CheckShardedState(const ReplicaGroup& group,
+                               const SynchronousStrategy::Options& options) {
+  if (options.sharded_state == ShardedState::kNone) return absl::OkStatus();
+  const absl::string_view state = ShardedStateName(options.sharded_state);
+  if (options.shares_variables) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sharded_state is ", state,
+        " and the replicas share one copy of the variables and their state; "
+        "leave it out"));
+  }
+  for (int replica = 0; replica < group.local_count(); ++replica) {
+    if (DeviceOf(options.devices, replica) == nullptr) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "sharded_state is ", state, " and replica ", replica,
+        " of this process is on a GPU; only state on CPUs is sharded: leave it "
+        "out, or train with devices: \"cpu:0\""));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
@@ -78,7 +98,7 @@ absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
     return absl::InvalidArgumentError(
         "several workers cannot share one copy of the variables");
   }
-  return absl::OkStatus();
+  return CheckShardedState(group, options);
 }
 
 absl::StatusOr<MirroredVariableStore::Copies>
@@ -107,9 +127,17 @@ SynchronousStrategy::SynchronousStrategy(
       options_(std::move(options)),
       group_(std::move(group)),
       variables_(group_.get(), options_.shares_variables,
-                 options_.communication.timeout, std::move(variables)),
+                 options_.communication.timeout, std::move(variables),
+                 options_.sharded_state),
       agreement_(group_.get(), options_.communication.timeout,
                  options_.shared_seed) {}
+
+StrategyReport SynchronousStrategy::Report() const {
+  StrategyReport report;
+  const absl::StatusOr<int64_t> state_bytes = variables_.StateBytes();
+  if (state_bytes.ok()) report.replica_state_bytes = *state_bytes;
+  return report;
+}
 
 absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {

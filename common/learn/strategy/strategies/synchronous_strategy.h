@@ -17,6 +17,7 @@
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/strategy/replica/replica_operations.h"
 #include "common/learn/strategy/replica_devices.h"
+#include "common/learn/strategy/sharded_state.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/strategy/synchronous/group_agreement.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
@@ -47,6 +48,8 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     // The replicas of this process share one copy of the variables, which is
     // updated once.
     bool shares_variables = false;
+    // What the replicas divide among themselves. A single replica keeps all.
+    ShardedState sharded_state = ShardedState::kNone;
     InputOptions input = {};
     // Threads per operation of one replica. At least 1.
     int intra_op_thread_count = 1;
@@ -73,7 +76,8 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   //   kInvalidArgument  an option is out of range; there are more replicas than
   //                     micro-batches; both micro-batches and cross-device ops
   //                     are given; variables are shared and there are several
-  //                     workers
+  //                     workers, or state is sharded
+  //   kUnimplemented    state is sharded and a replica is on a GPU
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
 
@@ -101,7 +105,7 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   const WorkerAgreement& agreement() const override { return agreement_; }
   // No recovery: the loss of a process ends the group.
   TrainingRecovery* recovery() override { return nullptr; }
-  StrategyReport Report() const override { return {}; }
+  StrategyReport Report() const override;
 
   ReplicaGroup& group() { return *group_; }
   const Options& options() const { return options_; }

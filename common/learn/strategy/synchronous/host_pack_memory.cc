@@ -1,5 +1,6 @@
 #include "common/learn/strategy/synchronous/host_pack_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -80,6 +81,7 @@ class HostPackMemory final : public PackMemory {
   absl::Status Seal(int) override { return absl::OkStatus(); }
   absl::Status Reduce(int pack) override {
     if (layout_.has_fixed_leaves()) return GatherLeaves(pack);
+    if (layout_.packs[pack].is_scattered) return Scatter(pack);
     return communicator_.AllReduce(ReduceOp::kSum, SpanOfLeaves(pack),
                                    CallOf(pack));
   }
@@ -108,7 +110,13 @@ class HostPackMemory final : public PackMemory {
             layout_.packs[pack].stride * layout_.leaf_count,
             buffers_[pack]->data()};
   }
+  Communicator::Range OwnPart(int pack) const {
+    return Communicator::PartOf(layout_.plan.packs[pack].element_count,
+                                communicator_.rank(), communicator_.size());
+  }
   absl::Status GatherLeaves(int pack);
+  // Leaves this replica the sums of its part, and of the trailer.
+  absl::Status Scatter(int pack);
 
   const PackLayout& layout_;
   Communicator& communicator_;
@@ -123,13 +131,42 @@ absl::Status HostPackMemory::GatherLeaves(int pack) {
   RETURN_IF_ERROR(communicator_.AllGather(
       all.Part(own_begin, own_begin + layout_.own_leaf_count * stride),
       layout_.packs[pack].element_counts, all, CallOf(pack)));
+  Communicator::Range own = {0, stride};
+  int64_t trailer_begin = stride;
+  if (layout_.packs[pack].is_scattered) {
+    trailer_begin = layout_.packs[pack].trailer_begin;
+    own = OwnPart(pack);
+    own.end = std::min(own.end, trailer_begin);
+    own.begin = std::min(own.begin, own.end);
+  }
   VisitNumber(all.dtype, [&]<typename T>() {
     T* const sum = reinterpret_cast<T*>(all.data);
     for (int leaf = 1; leaf < layout_.leaf_count; ++leaf) {
-      AddTo(sum + leaf * stride, stride, sum);
+      const T* const values = sum + leaf * stride;
+      AddTo(values + own.begin, own.end - own.begin, sum + own.begin);
+      AddTo(values + trailer_begin, stride - trailer_begin,
+            sum + trailer_begin);
     }
   });
   return absl::OkStatus();
+}
+
+absl::Status HostPackMemory::Scatter(int pack) {
+  const TensorSpan all = SpanOfLeaves(pack);
+  RETURN_IF_ERROR(
+      communicator_.ReduceScatter(ReduceOp::kSum, all, CallOf(pack)));
+  const int64_t begin = layout_.packs[pack].trailer_begin;
+  if (begin == all.element_count) return absl::OkStatus();
+  std::vector<int64_t> counts;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const Communicator::Range part =
+        Communicator::PartOf(all.element_count, rank, communicator_.size());
+    counts.push_back(std::max(part.end, begin) - std::max(part.begin, begin));
+  }
+  const Communicator::Range own = OwnPart(pack);
+  return communicator_.AllGather(
+      all.Part(std::max(own.begin, begin), std::max(own.end, begin)), counts,
+      all.Part(begin, all.element_count), CallOf(pack));
 }
 
 }  // namespace

@@ -1,22 +1,21 @@
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 
-#include <cstring>
+#include <cstddef>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "common/compute/optimizers/staged_rule.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/compute/variables/state_snapshot.h"
+#include "common/compute/variables/update_kind.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
-#include "common/core/tensor/shape.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"
 #include "common/learn/strategy/synchronous/scale_elements.h"
+#include "common/learn/strategy/synchronous/slot_exchange.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
 #include "proto/variable.pb.h"
@@ -44,28 +43,23 @@ absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
   return absl::OkStatus();
 }
 
-// Returns the name and the extents of a slot in the form that is broadcast:
-// "momentum 3,4".
-std::string SlotEntry(const VariableState::Slot& slot) {
-  return absl::StrCat(slot.name, " ",
-                      absl::StrJoin(slot.value.shape().dims(), ","));
+// Returns the whole slots of a variable in a checkpoint.
+absl::StatusOr<std::vector<VariableState::Slot>> ReadSlots(
+    const TensorBundleReader& reader,
+    const ReplicaVariables::Description& variable) {
+  ASSIGN_OR_RETURN(
+      VariableState state,
+      ReadVariableState(reader,
+                        VariableRows::All(variable.spec->name(), variable.type),
+                        /*values_only=*/false));
+  return std::move(state.slots);
 }
 
-absl::StatusOr<VariableState::Slot> SlotOfEntry(const std::string& entry,
-                                                DType dtype) {
-  const std::pair<std::string, std::string> parts =
-      absl::StrSplit(entry, absl::MaxSplits(' ', 1));
-  std::vector<int64_t> extents;
-  for (const absl::string_view text :
-       absl::StrSplit(parts.second, ',', absl::SkipEmpty())) {
-    if (!absl::SimpleAtoi(text, &extents.emplace_back())) {
-      return absl::InternalError(
-          absl::StrCat("replica 0 sent the slot \"", entry, "\""));
-    }
-  }
-  ASSIGN_OR_RETURN(const Shape shape,
-                   Shape::Create(extents, /*allow_unknown=*/false));
-  return VariableState::Slot{parts.first, Tensor(dtype, shape)};
+absl::Status CannotUpdate(absl::string_view variable) {
+  return absl::UnimplementedError(absl::StrCat(
+      "variable \"", variable,
+      "\": its optimizer state is sharded, so only steps of all replicas can "
+      "apply a gradient to it"));
 }
 
 }  // namespace
@@ -73,8 +67,12 @@ absl::StatusOr<VariableState::Slot> SlotOfEntry(const std::string& entry,
 // Applies an operation to every copy.
 class MirroredVariableStore::Session final : public VariableSession {
  public:
-  explicit Session(std::vector<std::unique_ptr<VariableSession>> sessions)
-      : sessions_(std::move(sessions)) {}
+  // `first` is borrowed.
+  Session(std::vector<std::unique_ptr<VariableSession>> sessions,
+          absl::Span<const VariableUse> uses, const ReplicaVariables* first)
+      : sessions_(std::move(sessions)), first_(*first) {
+    for (const VariableUse& use : uses) names_.push_back(use.name);
+  }
 
   absl::Status BeginPart(uint64_t step_id, int part) override {
     for (auto& session : sessions_) {
@@ -91,6 +89,11 @@ class MirroredVariableStore::Session final : public VariableSession {
   }
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override {
+    if (IsGradient(kind)) {
+      ASSIGN_OR_RETURN(const ReplicaVariables::Description described,
+                       first_.Describe(names_[variable]));
+      if (described.shares.is_divided()) return CannotUpdate(names_[variable]);
+    }
     for (auto& session : sessions_) {
       RETURN_IF_ERROR(session->Update(variable, kind, value, indices));
     }
@@ -120,14 +123,18 @@ class MirroredVariableStore::Session final : public VariableSession {
 
  private:
   const std::vector<std::unique_ptr<VariableSession>> sessions_;
+  const ReplicaVariables& first_;
+  std::vector<std::string> names_;
 };
 
 MirroredVariableStore::MirroredVariableStore(ReplicaGroup* group,
                                              bool shares_variables,
                                              absl::Duration timeout,
-                                             Copies copies)
+                                             Copies copies,
+                                             ShardedState sharded_state)
     : group_(group),
       shares_variables_(shares_variables),
+      sharded_state_(sharded_state),
       timeout_(timeout),
       copies_(std::move(copies)) {
   const size_t copy_count = shares_variables ? 1 : group->local_count();
@@ -232,7 +239,33 @@ absl::Status MirroredVariableStore::SetOptimizerOf(
 // The averages of all copies are equal, because the copies are.
 absl::Status MirroredVariableStore::AssignAverages() {
   for (const auto& copy : copies_) RETURN_IF_ERROR(copy->AssignAverages());
-  return absl::OkStatus();
+  if (sharded_state_ == ShardedState::kNone) return absl::OkStatus();
+  return group_->Run([&](int replica) -> absl::Status {
+    for (const proto::VariableSpec& spec : List()) {
+      ASSIGN_OR_RETURN(const std::vector<VariableState::Slot> averages,
+                       WholeSlots(spec.name(), replica, kAverageSlot,
+                                  /*keeps_values=*/true));
+      for (const VariableState::Slot& average : averages) {
+        RETURN_IF_ERROR(copy(replica).Assign(spec.name(), average.value));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<VariableState::Slot>>
+MirroredVariableStore::WholeSlots(const std::string& name, int replica,
+                                  absl::string_view only, bool keeps_values) {
+  ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                   copy(replica).Describe(name));
+  if (!variable.shares.is_divided()) return std::vector<VariableState::Slot>();
+  ASSIGN_OR_RETURN(const VariableState state, copy(replica).ReadState(name));
+  return GatherSlots(variable, state.slots, only, keeps_values,
+                     *group_->communicators()[replica], timeout_);
+}
+
+absl::StatusOr<int64_t> MirroredVariableStore::StateBytes() const {
+  return copies_[0]->StateBytes();
 }
 
 absl::StatusOr<std::vector<int64_t>> MirroredVariableStore::UpdateCounts(
@@ -242,7 +275,23 @@ absl::StatusOr<std::vector<int64_t>> MirroredVariableStore::UpdateCounts(
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 MirroredVariableStore::TakeSnapshot() {
+  // By variable; those that are not divided have none.
+  std::vector<std::vector<VariableState::Slot>> whole_slots;
+  if (sharded_state_ != ShardedState::kNone) {
+    RETURN_IF_ERROR(group_->Run([&](int replica) -> absl::Status {
+      // Only the first replica of worker 0 writes.
+      const bool keeps_values = replica == 0 && group_->worker_index() == 0;
+      for (const proto::VariableSpec& spec : List()) {
+        ASSIGN_OR_RETURN(
+            std::vector<VariableState::Slot> slots,
+            WholeSlots(spec.name(), replica, /*only=*/"", keeps_values));
+        if (replica == 0) whole_slots.push_back(std::move(slots));
+      }
+      return absl::OkStatus();
+    }));
+  }
   auto snapshot = std::make_unique<StateSnapshot>();
+  size_t i = 0;
   for (const proto::VariableSpec& spec : List()) {
     ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
                      copies_[0]->Describe(spec.name()));
@@ -250,6 +299,8 @@ MirroredVariableStore::TakeSnapshot() {
     if (IsSynchronizedOnRead(spec)) {
       ASSIGN_OR_RETURN(state.value, Read(spec.name()));
     }
+    if (variable.shares.is_divided()) state.slots = std::move(whole_slots[i]);
+    ++i;
     snapshot->Add(VariableRows::All(spec.name(), variable.type),
                   std::move(state));
   }
@@ -267,27 +318,42 @@ absl::Status MirroredVariableStore::SaveShards(absl::string_view prefix,
 absl::Status MirroredVariableStore::Restore(absl::string_view prefix,
                                             bool values_only) {
   absl::Status status;
+  std::unique_ptr<TensorBundleReader> reader;
   if (group_->worker_index() == 0) {
-    absl::StatusOr<std::unique_ptr<TensorBundleReader>> reader =
+    absl::StatusOr<std::unique_ptr<TensorBundleReader>> opened =
         TensorBundleReader::Open(Disk::Real(), prefix);
-    status = reader.ok() ? RestoreFrom(**reader, values_only) : reader.status();
+    status = opened.status();
+    if (opened.ok()) {
+      reader = *std::move(opened);
+      status = RestoreFrom(*reader, values_only);
+    }
   }
   RETURN_IF_ERROR(BroadcastStatus(
       group_,
       {.name = "whether worker 0 has read the checkpoint", .timeout = timeout_},
       status));
-  return group_->worker_count() > 1 ? Broadcast(/*includes_on_read=*/true)
-                                    : absl::OkStatus();
+  if (group_->worker_count() == 1) return absl::OkStatus();
+  return Broadcast({.includes_on_read = true,
+                    .includes_shares = !values_only,
+                    .restored = reader.get()});
 }
 
 absl::Status MirroredVariableStore::RestoreFrom(
     const TensorBundleReader& reader, bool values_only) {
   RETURN_IF_ERROR(copies_[0]->RestoreFrom(reader, values_only));
   for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                     copies_[0]->Describe(spec.name()));
     ASSIGN_OR_RETURN(VariableState state, copies_[0]->ReadState(spec.name()));
     state.value = ShareOf(spec, state.value);
+    const bool is_divided = variable.shares.is_divided();
+    if (is_divided && !values_only) {
+      ASSIGN_OR_RETURN(state.slots, ReadSlots(reader, variable));
+    }
     for (const auto& copy : copies_) {
-      RETURN_IF_ERROR(copy->RestoreState(spec.name(), state));
+      RETURN_IF_ERROR(is_divided && values_only
+                          ? copy->Assign(spec.name(), state.value)
+                          : copy->RestoreState(spec.name(), state));
     }
   }
   return absl::OkStatus();
@@ -301,7 +367,7 @@ MirroredVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
                      copy->OpenSession(uses));
     sessions.push_back(std::move(session));
   }
-  return std::make_unique<Session>(std::move(sessions));
+  return std::make_unique<Session>(std::move(sessions), uses, copies_[0].get());
 }
 
 absl::StatusOr<bool> MirroredVariableStore::IsDirtyAnywhere() {
@@ -324,60 +390,36 @@ absl::Status MirroredVariableStore::Synchronize() {
   if (!is_dirty || has_one_copy) return absl::OkStatus();
   // Excludes variables that are synchronized on reading, whose copies may
   // differ.
-  return Broadcast(/*includes_on_read=*/false);
+  return Broadcast({});
 }
 
-absl::Status MirroredVariableStore::Broadcast(bool includes_on_read) {
+absl::Status MirroredVariableStore::Broadcast(const Extent& extent) {
   const ReplicaGroup::Communicators communicators = group_->communicators();
   return group_->Run([&](int replica) {
-    return BroadcastVariables(replica, includes_on_read,
-                              *communicators[replica]);
+    return BroadcastVariables(replica, extent, *communicators[replica]);
   });
 }
 
 absl::Status MirroredVariableStore::BroadcastVariables(
-    int replica, bool includes_on_read, Communicator& communicator) {
+    int replica, const Extent& extent, Communicator& communicator) {
+  const bool is_root = communicator.rank() == 0;
   for (const proto::VariableSpec& spec : List()) {
-    if (IsSynchronizedOnRead(spec) && !includes_on_read) continue;
+    if (IsSynchronizedOnRead(spec) && !extent.includes_on_read) continue;
     ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
                      copy(replica).Describe(spec.name()));
     ASSIGN_OR_RETURN(VariableState state, copy(replica).ReadState(spec.name()));
-    RETURN_IF_ERROR(BroadcastState(variable, communicator, &state));
-    if (communicator.rank() == 0) continue;
+    const bool is_divided = variable.shares.is_divided();
+    if (is_divided && !extent.includes_shares) {
+      RETURN_IF_ERROR(BroadcastValue(variable, communicator, timeout_, &state));
+    } else {
+      if (is_divided && is_root) {
+        ASSIGN_OR_RETURN(state.slots, ReadSlots(*extent.restored, variable));
+      }
+      RETURN_IF_ERROR(BroadcastState(variable, communicator, timeout_, &state));
+    }
+    if (is_root) continue;
     RETURN_IF_ERROR(copy(replica).RestoreState(spec.name(), std::move(state)));
   }
-  return absl::OkStatus();
-}
-
-absl::Status MirroredVariableStore::BroadcastState(
-    const ReplicaVariables::Description& variable, Communicator& communicator,
-    VariableState* state) {
-  const bool is_root = communicator.rank() == 0;
-  const CollectiveCall call{.name = variable.spec->name(), .timeout = timeout_};
-  std::vector<std::string> entries;
-  for (const VariableState::Slot& slot : state->slots) {
-    entries.push_back(SlotEntry(slot));
-  }
-  std::string text = absl::StrJoin(entries, "\n");
-  int64_t head[] = {state->update_count, static_cast<int64_t>(text.size())};
-  RETURN_IF_ERROR(communicator.Broadcast({DType::kInt64, 2, head}, 0, call));
-  text.resize(head[1]);
-  RETURN_IF_ERROR(
-      communicator.Broadcast({DType::kUint8, head[1], text.data()}, 0, call));
-  // Clones, because the state may share its memory with the variable.
-  state->value = state->value.Clone();
-  RETURN_IF_ERROR(communicator.Broadcast(SpanOf(state->value), 0, call));
-  entries = absl::StrSplit(text, '\n', absl::SkipEmpty());
-  std::vector<VariableState::Slot> wanted;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    ASSIGN_OR_RETURN(VariableState::Slot slot,
-                     SlotOfEntry(entries[i], variable.type.dtype));
-    if (is_root) slot.value = state->slots[i].value.Clone();
-    RETURN_IF_ERROR(communicator.Broadcast(SpanOf(slot.value), 0, call));
-    wanted.push_back(std::move(slot));
-  }
-  state->update_count = head[0];
-  state->slots = std::move(wanted);
   return absl::OkStatus();
 }
 

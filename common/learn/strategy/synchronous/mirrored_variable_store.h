@@ -16,6 +16,7 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/sharded_state.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/collectives/communicator.h"
 
@@ -23,6 +24,8 @@ namespace muster {
 namespace proto {
 class VariableSpec;
 }  // namespace proto
+
+class TensorBundleReader;
 
 // The variables of synchronous replicas, accessed from outside a step: each
 // replica of this process has a copy, and operations apply to all copies. If
@@ -46,9 +49,10 @@ class MirroredVariableStore final : public VariableStore {
   using Copies = std::vector<std::unique_ptr<ReplicaVariables>>;
 
   // `group` is borrowed. `copies` are empty stores; if there are none, the
-  // copies are created on the host.
+  // copies are created on the host. `sharded_state` is what steps divide.
   MirroredVariableStore(ReplicaGroup* group, bool shares_variables,
-                        absl::Duration timeout, Copies copies = {});
+                        absl::Duration timeout, Copies copies = {},
+                        ShardedState sharded_state = ShardedState::kNone);
 
   // In addition to VariableStore's errors:
   //   kInvalidArgument  the variable is trainable and synchronized on reading,
@@ -69,7 +73,8 @@ class MirroredVariableStore final : public VariableStore {
       absl::Span<const std::string> names) override;
 
   int checkpoint_shard_count() const override { return 1; }
-  // Worker 0 writes, one shard.
+  // Worker 0 writes, one shard. Sharded slots are gathered, so a checkpoint
+  // does not depend on how they are sharded.
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   // Aggregates variables that are synchronized on reading, as Read() does.
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
@@ -92,10 +97,17 @@ class MirroredVariableStore final : public VariableStore {
     return *copies_[shares_variables() ? 0 : replica];
   }
   bool shares_variables() const { return shares_variables_; }
+  bool shards_optimizer_state() const {
+    return sharded_state_ == ShardedState::kOptimizer && group_->size() > 1;
+  }
+
+  // Returns the size of the values and slots of one replica of this process.
+  absl::StatusOr<int64_t> StateBytes() const;
 
   // Called before steps. Sets all copies on all workers, and their optimizer
   // slots, to those of rank 0 if a variable was created or assigned on any
-  // worker since the last call. A collective if there are several workers.
+  // worker since the last call. Sharded slots stay. A collective if there are
+  // several workers.
   absl::Status Synchronize();
 
   // Forces the next Synchronize().
@@ -106,11 +118,21 @@ class MirroredVariableStore final : public VariableStore {
 
   absl::StatusOr<bool> IsDirtyAnywhere();
   absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
-  absl::Status Broadcast(bool includes_on_read);
-  absl::Status BroadcastVariables(int replica, bool includes_on_read,
+  // What Broadcast() sends.
+  struct Extent {
+    bool includes_on_read = false;
+    // Sharded slots, too, which rank 0 reads from `restored`.
+    bool includes_shares = false;
+    const TensorBundleReader* restored = nullptr;
+  };
+  absl::Status Broadcast(const Extent& extent);
+  absl::Status BroadcastVariables(int replica, const Extent& extent,
                                   Communicator& communicator);
-  absl::Status BroadcastState(const ReplicaVariables::Description& variable,
-                              Communicator& communicator, VariableState* state);
+  // As GatherSlots(), on the thread of a replica. Returns none if the variable
+  // is not divided.
+  absl::StatusOr<std::vector<VariableState::Slot>> WholeSlots(
+      const std::string& name, int replica, absl::string_view only,
+      bool keeps_values);
   // Returns the part of `value` that each copy of a variable holds: all of it,
   // or a share.
   Tensor ShareOf(const proto::VariableSpec& spec, const Tensor& value) const;
@@ -118,6 +140,7 @@ class MirroredVariableStore final : public VariableStore {
 
   ReplicaGroup* const group_;
   const bool shares_variables_;
+  const ShardedState sharded_state_;
   const absl::Duration timeout_;
   Copies copies_;
   std::atomic<bool> is_dirty_{false};

@@ -22,7 +22,7 @@ PackExchange::PackExchange(PackPlan plan, const std::vector<std::string>& names,
                            const Options& options)
     : layout_(std::move(plan), names, options.host_items_begin,
               options.host_items_end, options.leaves,
-              options.communicator->rank()) {}
+              options.communicator->rank(), options.scattered_packs) {}
 
 absl::Status PackExchange::Start(const Options& options) {
   if (options.on_device == nullptr) {

@@ -45,6 +45,10 @@ class PackExchange {
     // The items that this replica reads and writes on the host.
     int host_items_begin = 0;
     int host_items_end = 0;
+    // By pack: true if this replica uses the sums of gradients only within its
+    // Communicator::PartOf() the pack. Sums of other gradients are then
+    // unspecified. Empty if it uses all. Only for packs on the host.
+    std::vector<bool> scattered_packs = {};
   };
 
   // Allocates memory, which is a collective. `names` are the names of the

@@ -40,7 +40,8 @@ std::string NameOf(const PackPlan& plan, int pack,
 PackLayout::PackLayout(PackPlan pack_plan,
                        const std::vector<std::string>& names,
                        int first_host_item, int end_host_item,
-                       const Leaves& leaves, int rank)
+                       const Leaves& leaves, int rank,
+                       const std::vector<bool>& scattered_packs)
     : plan(std::move(pack_plan)),
       host_items_begin(first_host_item),
       host_items_end(end_host_item),
@@ -57,6 +58,12 @@ PackLayout::PackLayout(PackPlan pack_plan,
     for (const int count : leaves.count_of_rank) {
       pack.element_counts.push_back(count * pack.stride);
     }
+    pack.is_scattered = !scattered_packs.empty() && scattered_packs[i];
+    pack.trailer_begin = plan.packs[i].element_count;
+  }
+  for (size_t item = names.size(); item < plan.places.size(); ++item) {
+    int64_t& begin = packs[plan.places[item].pack].trailer_begin;
+    begin = std::min(begin, plan.places[item].begin);
   }
 }
 

@@ -31,13 +31,20 @@ struct PackLayout {
     std::string name = {};  // "dense/kernel and 3 more".
     int64_t stride = 0;     // Elements from one leaf to the next.
     std::vector<int64_t> element_counts = {};  // By rank: total of its leaves.
+    // Each rank needs the sums of gradients only within its
+    // Communicator::PartOf() the pack; others are unspecified.
+    bool is_scattered = false;
+    // All ranks need the sums from this element of the pack on: those of the
+    // trailer.
+    int64_t trailer_begin = 0;
   };
 
   // `names` are the names of the gradients. A replica reads and writes the
   // items from `host_items_begin` to `host_items_end` on the host.
+  // `scattered_packs` says which packs are scattered; empty if none is.
   PackLayout(PackPlan plan, const std::vector<std::string>& names,
              int host_items_begin, int host_items_end, const Leaves& leaves,
-             int rank);
+             int rank, const std::vector<bool>& scattered_packs);
 
   bool has_fixed_leaves() const { return fixed_leaf_count > 0; }
   bool IsHostItem(int item) const {

@@ -51,6 +51,11 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
       planned.gradient = static_cast<int>(gradients_.size());
       gradients_.push_back(item);
       gradient_names_.push_back(variable.name);
+      trained_.push_back({.name = variable.name,
+                          .type = variable.type,
+                          .takes_rows = variable.takes_rows,
+                          .is_limited = planned.is_limited,
+                          .has_loss_scale = planned.has_loss_scale});
     } else if (planned.assignment >= 0) {
       planned.assignment = static_cast<int>(assignments_.size());
       assignments_.push_back(item);
@@ -77,7 +82,10 @@ absl::Status ReplicaSession::PlanUpdate(
           is_sparse ? "; it takes no gradients of rows"
                     : "; only float32 and float64 take gradients"));
     }
+    planned->is_limited = update.clipping.is_set();
+    planned->has_loss_scale = !update.loss_scale.empty();
     if (!is_sparse) return absl::OkStatus();
+    variables_[variable].takes_rows = true;
     planned->rows =
         options_.first == nullptr
             ? std::make_shared<RowGather>(use.name, type, options_.communicator,

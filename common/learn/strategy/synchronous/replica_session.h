@@ -22,6 +22,7 @@
 #include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
 #include "common/learn/strategy/synchronous/row_gather.h"
+#include "common/learn/strategy/synchronous/state_sharding.h"
 #include "common/net/collectives/communicator.h"
 
 namespace muster {
@@ -100,6 +101,8 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   const std::vector<std::string>& gradient_names() const {
     return gradient_names_;
   }
+  // Describes the same gradients, for sharding the optimizer state.
+  const std::vector<TrainedVariable>& trained() const { return trained_; }
   // The assignments at the end of the step.
   const std::vector<PackItem>& assignments() const { return assignments_; }
   bool has_aggregated_updates() const { return has_aggregated_updates_; }
@@ -144,6 +147,9 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
     int gradient = -1;     // In gradients(); -1 if it is not a dense gradient.
     int assignment = -1;   // In assignments(); -1 if it is none.
     bool is_mean = false;  // For an assignment.
+    // For a dense gradient, as TrainedVariable.
+    bool is_limited = false;
+    bool has_loss_scale = false;
     // For a sparse gradient; the sessions of a replica share it.
     std::shared_ptr<RowGather> rows;
     std::unique_ptr<AggregatedUpdate> aggregate;  // For other updates.
@@ -151,6 +157,7 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   struct Variable {
     std::string name;
     TensorType type;
+    bool takes_rows = false;
     // True if this leaf has a gradient that is not applied yet.
     bool has_gradient_pending = false;
   };
@@ -196,6 +203,7 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
   std::vector<Planned> planned_;
   std::vector<PackItem> gradients_;
   std::vector<std::string> gradient_names_;
+  std::vector<TrainedVariable> trained_;
   std::vector<PackItem> assignments_;
   int first_assignment_ = 0;  // First assignment in the packs.
   bool has_aggregated_updates_ = false;

@@ -16,6 +16,7 @@
 #include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/leaf_lockstep.h"
 #include "common/learn/strategy/synchronous/replica_session.h"
+#include "common/learn/strategy/synchronous/state_sharding.h"
 #include "common/net/collectives/on_device/staged_communicator.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
@@ -238,17 +239,23 @@ absl::Status ReplicaStep::Start() {
                    session->assignments().end());
   }
   const PackPlan plan = PlanPacks(gradients, trailer, options_.bytes_per_pack);
+  RETURN_IF_ERROR(Shard(plan));
   const int host_items_end = overlaps_steps() ? gradient_count_ : trailer_end;
-  ASSIGN_OR_RETURN(packs_,
-                   PackExchange::Create(plan, names,
-                                        {.communicator = options_.communicator,
-                                         .on_device = on_device_,
-                                         .stream = stream_,
-                                         .timeout = options_.timeout,
-                                         .overlaps = options_.overlaps,
-                                         .leaves = options_.leaves,
-                                         .host_items_begin = gradient_count_,
-                                         .host_items_end = host_items_end}));
+  ASSIGN_OR_RETURN(
+      packs_, PackExchange::Create(
+                  plan, names,
+                  {.communicator = options_.communicator,
+                   .on_device = on_device_,
+                   .stream = stream_,
+                   .timeout = options_.timeout,
+                   .overlaps = options_.overlaps,
+                   .leaves = options_.leaves,
+                   .host_items_begin = gradient_count_,
+                   .host_items_end = host_items_end,
+                   .scattered_packs = sharding_ == nullptr
+                                          ? std::vector<bool>()
+                                          : sharding_->scattered_packs()}));
+  if (sharding_ != nullptr) sharding_->ConnectPacks(packs_.get());
   fields_ = packs_->SumOf(gradient_count_,
                           {DType::kFloat32, {int64_t{kTrailerFieldCount}}});
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
@@ -263,6 +270,16 @@ absl::Status ReplicaStep::Start() {
   for (ReplicaSession* const leaf_session : leaf_sessions_) {
     leaf_session->ConnectPacks(packs_.get(), trailer_end, trailer_.get());
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaStep::Shard(const PackPlan& plan) {
+  const ReplicaSession* const session = SessionOf(0);
+  const bool has_state = session != nullptr && !session->trained().empty();
+  if (!options_.shards_optimizer_state || !has_state) return absl::OkStatus();
+  ASSIGN_OR_RETURN(sharding_, StateSharding::Create(
+                                  plan, session->trained(), options_.variables,
+                                  options_.communicator, options_.timeout));
   return absl::OkStatus();
 }
 
@@ -453,8 +470,9 @@ absl::Status ReplicaStep::CommitOnHost() {
   const bool changes_nothing =
       outcome_.leaves_with_data == 0 || outcome_.stop_requested;
   if (changes_nothing || leaf_sessions_.empty()) return absl::OkStatus();
-  return leaf_sessions_.front()->ApplyUpdates(GradientScale(),
-                                              outcome_.leaves_with_data);
+  RETURN_IF_ERROR(leaf_sessions_.front()->ApplyUpdates(
+      GradientScale(), outcome_.leaves_with_data));
+  return sharding_ == nullptr ? absl::OkStatus() : sharding_->ExchangeValues();
 }
 
 absl::Status ReplicaStep::CommitOnDevice() {

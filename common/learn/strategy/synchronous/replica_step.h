@@ -31,6 +31,7 @@ namespace muster {
 class DeviceTrailer;
 class LeafLockstep;
 class ReplicaSession;
+class StateSharding;
 
 using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 
@@ -76,6 +77,11 @@ using TrailerFields = std::array<float, internal::kTrailerFieldCount>;
 // those that are exchanged at once, and those of variables that are
 // synchronized on reading.
 //
+// If optimizer state is sharded, each replica updates its elements of the
+// variables, and then the replicas exchange the new values. A loss during this
+// exchange leaves values and slots of different steps: only a checkpoint
+// restores the state.
+//
 // If the step runs on a GPU that has the variables, gradients stay there: they
 // are packed, combined and applied in its memory. Gradients of rows, and values
 // that are exchanged while the step runs, pass through the host.
@@ -94,6 +100,9 @@ class ReplicaStep {
     // True if all replicas use the same store, which one of them updates.
     bool shares_variables = false;
     bool applies_updates = true;
+    // True if the replicas divide the optimizer state among themselves. Only
+    // for variables on the host that replicas do not share.
+    bool shards_optimizer_state = false;
     int64_t bytes_per_pack = 0;
     absl::Duration timeout = absl::Seconds(300);
     // As PackExchange::Options.
@@ -218,6 +227,8 @@ class ReplicaStep {
   absl::Status ContributeResults(absl::Span<const Tensor> results);
   void ReadFields(const float* fields);
   double GradientScale() const;
+  // Sets sharding_ if optimizer state is sharded.
+  absl::Status Shard(const PackPlan& plan);
   absl::Status CommitOnHost();
   absl::Status CommitOnDevice();
   absl::Status EnqueueCommit();
@@ -237,7 +248,8 @@ class ReplicaStep {
   DeviceCommunicator* on_device_ = nullptr;  // Null on the host.
   DeviceStream* stream_ = nullptr;           // Of the step on the device.
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
-  std::unique_ptr<DeviceTrailer> trailer_;  // Null unless overlaps_steps().
+  std::unique_ptr<StateSharding> sharding_;  // Null if nothing is sharded.
+  std::unique_ptr<DeviceTrailer> trailer_;   // Null unless overlaps_steps().
   // Capture the work of CommitOnDevice(); null if it is not captured.
   std::unique_ptr<StepGraphs> graphs_;
   std::vector<Tensor> gradient_parts_;  // Parts of the packs; with a trailer_.
