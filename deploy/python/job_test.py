@@ -106,7 +106,14 @@ class JobTest(unittest.TestCase):
                       text_of(strategy="parameter_server", workers=2, ps=1))
         self.assertIn('mirrored {\n    devices: "cpu:0"\n    devices: "cpu:1"\n  }',
                       text_of(strategy={"mirrored": {"devices": ["cpu:0", "cpu:1"]}}))
+        self.assertIn("multi_worker_mirrored {\n    sharded_state: OPTIMIZER\n  }",
+                      text_of(strategy={"multi_worker_mirrored": {"sharded_state": "OPTIMIZER"}},
+                              workers=2))
         for message, arguments in (
+                ("expected one of NONE, OPTIMIZER",
+                 {"strategy": {"multi_worker_mirrored": {"sharded_state": "ALL"}}, "workers": 2}),
+                ("of the strategy multi_worker_mirrored; got the strategy mirrored",
+                 {"strategy": {"mirrored": {"sharded_state": "OPTIMIZER"}}}),
                 ("got workers=2 and ps=0", {"strategy": "parameter_server", "workers": 2}),
                 ("has no parameter servers", {"strategy": "multi_worker_mirrored", "workers": 1,
                                               "ps": 1}),

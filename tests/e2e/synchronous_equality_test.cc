@@ -23,14 +23,17 @@
 namespace muster {
 namespace {
 
-absl::StatusOr<nlohmann::json> Train(int workers, int micro_batches,
-                                     std::vector<std::string> flags = {}) {
-  const std::string run_dir = absl::StrCat(
-      testing::TempDir(), "/", workers, "-", micro_batches, "-", flags.size());
+absl::StatusOr<nlohmann::json> Train(
+    int workers, int micro_batches, std::vector<std::string> flags = {},
+    const std::string& sharded_state = "NONE") {
+  static int run_count = 0;
+  const std::string run_dir =
+      absl::StrCat(testing::TempDir(), "/run-", ++run_count);
   flags.insert(flags.begin(),
                {"deploy/launch/launch", absl::StrCat("--workers=", workers),
                 "--ps=0", "--cores=1", "--job=tests/e2e/equality.job", "--set",
-                absl::StrCat("micro_batches=", micro_batches),
+                absl::StrCat("micro_batches=", micro_batches), "--set",
+                absl::StrCat("sharded_state=", sharded_state),
                 absl::StrCat("--run_dir=", run_dir)});
   ASSIGN_OR_RETURN(const auto launch, ProcessUnderTest::Start(flags));
   ASSIGN_OR_RETURN(const ProcessEnd end, launch->AwaitEnd());
@@ -68,6 +71,25 @@ TEST(SynchronousEqualityTest, DeterministicModeIsBitIdentical) {
   // Another number of micro-batches rounds differently.
   ASSERT_OK_AND_ASSIGN(const nlohmann::json other, Train(1, 5));
   EXPECT_NE(other["weights_sha256"], sha256);
+}
+
+TEST(SynchronousEqualityTest, ShardedStateIsBitIdenticalOverEveryTransport) {
+  const std::vector<std::vector<std::string>> transports = {
+      {}, {"--noshared_memory"}, {"--noshared_memory", "--noraw_sockets"}};
+  for (const std::vector<std::string>& flags : transports) {
+    for (const int workers : {2, 4}) {
+      SCOPED_TRACE(absl::StrCat(workers, " workers, flags: ", flags.size()));
+      ASSERT_OK_AND_ASSIGN(const nlohmann::json whole,
+                           Train(workers, 0, flags));
+      ASSERT_OK_AND_ASSIGN(const nlohmann::json sharded,
+                           Train(workers, 0, flags, "OPTIMIZER"));
+      EXPECT_EQ(sharded["weights_sha256"], whole["weights_sha256"]);
+      const double ratio = sharded["replica_state_bytes"].get<double>() /
+                           whole["replica_state_bytes"].get<double>();
+      // Of three tensors for each weight, Adam's two are divided.
+      EXPECT_NEAR(ratio, (1 + 2.0 / workers) / 3, 0.03);
+    }
+  }
 }
 
 using ::testing::HasSubstr;

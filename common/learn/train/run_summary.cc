@@ -104,6 +104,9 @@ std::string ToJson(const RunSummary& summary) {
       {"device_idle_share", history.device_idle_share.has_value()
                                 ? Json(*history.device_idle_share)
                                 : Json(nullptr)},
+      {"replica_state_bytes", summary.report.replica_state_bytes.has_value()
+                                  ? Json(*summary.report.replica_state_bytes)
+                                  : Json(nullptr)},
       {"retries", summary.report.retry_count},
       {"recoveries", summary.report.recovery_count},
       {"weights_sha256", summary.weights_sha256},

@@ -8,9 +8,13 @@ from typing import Any, Optional
 
 from muster.callbacks import check, flatten, job_callbacks
 from muster.clusters import Local, check_counts
+from muster.job_text import Word
 
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
               "parameter_server")
+
+# MultiWorkerMirrored.ShardedState of a job file.
+SHARDED_STATES = ("NONE", "OPTIMIZER")
 
 # What runs the parts of a model: programs where Muster lacks a part, no programs, or one
 # program for the whole step.
@@ -76,6 +80,20 @@ class Data:
         return {**self.source, "skip": self.skip, "take": self.take}
 
 
+def _with_sharded_state(name, fields):
+    """Returns the fields of a strategy with sharded_state as the name of an enum value."""
+    if not isinstance(fields, dict) or fields.get("sharded_state") is None:
+        return fields
+    state = fields["sharded_state"]
+    if name != "multi_worker_mirrored":
+        raise ValueError(f"sharded_state={state!r} is of the strategy multi_worker_mirrored; got "
+                         f"the strategy {name}")
+    if state not in SHARDED_STATES:
+        raise ValueError(f"sharded_state is {state!r}; expected one of "
+                         f"{', '.join(SHARDED_STATES)}")
+    return {**fields, "sharded_state": Word(state)}
+
+
 def strategy_fields(arguments):
     """Returns the strategy of the job, or None if the cluster determines it.
 
@@ -106,7 +124,7 @@ def strategy_fields(arguments):
     if name not in ("parameter_server", "multi_worker_mirrored") and (workers or ps):
         raise ValueError(f"strategy {name} is of one process; got workers={workers} and "
                          f"ps={ps}, expected 0 of both")
-    return strategy
+    return {name: _with_sharded_state(name, strategy[name])}
 
 
 def integer(name, value, least):

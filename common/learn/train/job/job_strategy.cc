@@ -17,6 +17,7 @@
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/strategy/logical_devices.h"
 #include "common/learn/strategy/replica_devices.h"
+#include "common/learn/strategy/sharded_state.h"
 #include "common/learn/strategy/strategies/central_storage_strategy.h"
 #include "common/learn/strategy/strategies/default_strategy.h"
 #include "common/learn/strategy/strategies/mirrored_strategy.h"
@@ -84,6 +85,21 @@ absl::StatusOr<CommunicationOptions> BuildJobCommunication(
     default:
       return absl::InvalidArgumentError(
           "strategy: communication.implementation is unknown");
+  }
+}
+
+absl::StatusOr<ShardedState> BuildShardedState(
+    const JobStrategy::MultiWorkerMirrored& settings) {
+  switch (settings.sharded_state()) {
+    case JobStrategy::MultiWorkerMirrored::NONE:
+      return ShardedState::kNone;
+    case JobStrategy::MultiWorkerMirrored::OPTIMIZER:
+      return ShardedState::kOptimizer;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("strategy: sharded_state is ",
+                       static_cast<int>(settings.sharded_state()),
+                       "; expected NONE or OPTIMIZER"));
   }
 }
 
@@ -174,6 +190,8 @@ absl::Status CheckJobStrategy(const JobStrategy& strategy) {
     }
     case JobStrategy::kMultiWorkerMirrored:
       RETURN_IF_ERROR(CheckNumbers(strategy.multi_worker_mirrored()));
+      RETURN_IF_ERROR(
+          BuildShardedState(strategy.multi_worker_mirrored()).status());
       return CheckReplicas(
           DeviceNames(strategy.multi_worker_mirrored().devices()),
           strategy.multi_worker_mirrored().communication());
@@ -193,6 +211,7 @@ BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job) {
       .deterministic_micro_batches = settings.deterministic_micro_batches()};
   ASSIGN_OR_RETURN(options.communication,
                    BuildJobCommunication(settings.communication()));
+  ASSIGN_OR_RETURN(options.sharded_state, BuildShardedState(settings));
   ASSIGN_OR_RETURN(options.input, BuildJobInput(job.input()));
   return options;
 }

@@ -398,6 +398,19 @@ TEST_F(JobTest, DeterministicReplicasHaveTheHashOfOne) {
   EXPECT_EQ(one.weights_sha256, three.weights_sha256);
 }
 
+TEST_F(JobTest, ReplicasDivideTheStateOfTheOptimizer) {
+  const std::string devices = "devices: 'cpu:0' devices: 'cpu:1' ";
+  const auto run = [&](const std::string& fields) {
+    return Run(JobWith("multi_worker_mirrored { " + devices + fields + " }"));
+  };
+  ASSERT_OK_AND_ASSIGN(const RunSummary whole, run("sharded_state: NONE"));
+  ASSERT_OK_AND_ASSIGN(const RunSummary sharded,
+                       run("sharded_state: OPTIMIZER"));
+  EXPECT_EQ(sharded.weights_sha256, whole.weights_sha256);
+  EXPECT_LT(*sharded.report.replica_state_bytes,
+            *whole.report.replica_state_bytes);
+}
+
 TEST(JobStrategyTest, ErrorsNameTheField) {
   EXPECT_THAT(
       ValidateJob(JobWith("mirrored { devices: 'tpu:0' }")),
