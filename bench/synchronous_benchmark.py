@@ -44,6 +44,8 @@ STEP_BUDGET_MS = 0.95
 EFFICIENCY_BUDGET = 0.9
 IMAGES_EFFICIENCY_BUDGET = 0.95
 OVERLAP_BUDGET = 0.8
+SHARDED_STATE_BUDGET = 0.55
+SHARDED_STEP_BUDGET = 1.05
 FLOAT_BYTES = 4
 MIB = 1 << 20
 
@@ -113,6 +115,7 @@ class Job:
     optimizer: str = "sgd"
     data_dir: str = ""  # The folder of MNIST. Empty: synthetic data.
     bytes_per_pack: int = 0
+    sharded_state: str = "NONE"
 
     def text(self):
         source = (
@@ -130,6 +133,7 @@ optimizer {{ {self.optimizer} {{}} }}
 loss {{ sparse_categorical_crossentropy {{ from_logits: true }} }}
 strategy {{ multi_worker_mirrored {{
   thread_count: 1
+  sharded_state: {self.sharded_state}
   communication {{ bytes_per_pack: {self.bytes_per_pack} }} }} }}
 input {{ auto_shard_policy: DATA }}
 seed: 1
@@ -385,6 +389,26 @@ def measure_overlaps(runner, link_gbits, figures):
                 lambda size: runner.between_namespaces(job(2, size)), figures)
 
 
+def measure_sharded(runner, figures):
+    workers = 4
+    for lane in LANES:
+        def train(sharded_state):
+            return runner.launch(
+                Job(LARGE, workers * BATCH, OVERLAP_STEPS, "adam",
+                    sharded_state=sharded_state), workers, lane)
+
+        whole, sharded = train("NONE"), train("OPTIMIZER")
+        name = f"sharded, {lane}"
+        if whole["weights_sha256"] != sharded["weights_sha256"]:
+            raise RuntimeError(f"{name}: the weights differ")
+        figures[f"{name}, whole, ms"].append(step_ms(whole))
+        figures[f"{name}, ms"].append(step_ms(sharded))
+        figures[f"{name}, relative step"].append(
+            step_ms(sharded) / step_ms(whole))
+        figures[f"{name}, relative state"].append(
+            sharded["replica_state_bytes"] / whole["replica_state_bytes"])
+
+
 @contextlib.contextmanager
 def link(gbits):
     """Two namespaces connected by a link with this bandwidth in each direction."""
@@ -428,6 +452,10 @@ def budget_of(name):
         return EFFICIENCY_BUDGET
     if name.endswith("fraction of the ideal"):
         return OVERLAP_BUDGET
+    if name.endswith("relative state"):
+        return SHARDED_STATE_BUDGET
+    if name.endswith("relative step"):
+        return SHARDED_STEP_BUDGET
     return None
 
 
@@ -461,7 +489,7 @@ def main():
     parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--link_gbits", type=float, nargs="*", default=[5, 2.5])
-    kinds = ["step", "scaling", "images", "memory", "overlap"]
+    kinds = ["step", "scaling", "images", "memory", "overlap", "sharded"]
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     arguments = parser.parse_args()
     if not arguments.data_dir and {"step", "scaling"} & set(arguments.only):
@@ -482,6 +510,8 @@ def main():
             measure_memory(runner, figures)
         if "overlap" in arguments.only:
             measure_overlaps(runner, arguments.link_gbits, figures)
+        if "sharded" in arguments.only:
+            measure_sharded(runner, figures)
     print_table(figures)
     print("load average after:", *os.getloadavg())
 
