@@ -87,30 +87,43 @@ void AppendRingAllGather(int rank, absl::Span<const int64_t> ends,
 class HalvingDoubling {
  public:
   HalvingDoubling(int rank, int size, int64_t element_count)
-      : rank_(rank), whole_{0, element_count} {
+      : rank_(rank), size_(size), whole_{0, element_count} {
     while (player_count_ * 2 <= size) player_count_ *= 2;
     paired_ = 2 * (size - player_count_);
   }
 
-  Schedule Make() {
-    if (paired_ > 0) schedule_.emplace_back();
-    if (rank_ < paired_ && rank_ % 2 == 1) {
-      Add(schedule_.back().sends, rank_ - 1, whole_);
-      int distance = player_count_;
-      while (distance > 1) {
-        schedule_.resize(schedule_.size() + 2);
-        distance /= 2;
-      }
-      Add(schedule_.emplace_back().receives, rank_ - 1, whole_);
-      return std::move(schedule_);
+  Schedule MakeAllReduce() {
+    const bool plays = BeginPairs();
+    if (plays) {
+      std::vector<Range> held;
+      Double(Halve(&held), held);
+    } else {
+      schedule_.resize(schedule_.size() + 2 * RoundCount());
     }
-    if (rank_ < paired_) {
-      Add(schedule_.back().receives, rank_ + 1, whole_,
-          player_count_ == 1 ? Action::kAccumulateLast : Action::kAccumulate);
+    if (paired_ > 0) {
+      ScheduleStep& step = schedule_.emplace_back();
+      if (!plays) Add(step.receives, rank_ - 1, whole_);
+      if (plays && rank_ < paired_) Add(step.sends, rank_ + 1, whole_);
     }
-    Play();
-    if (paired_ > 0) schedule_.emplace_back();
-    if (rank_ < paired_) Add(schedule_.back().sends, rank_ + 1, whole_);
+    return std::move(schedule_);
+  }
+
+  // Ends after the halving, with a step in which the players send the elements
+  // of other ranks' parts to these.
+  Schedule MakeReduceScatter() {
+    if (BeginPairs()) {
+      std::vector<Range> held;
+      Halve(&held);
+    } else {
+      schedule_.resize(schedule_.size() + RoundCount());
+    }
+    ScheduleStep& step = schedule_.emplace_back();
+    for (int distance = 1; distance < size_; ++distance) {
+      const int target = Modulo(rank_ - distance, size_);
+      Add(step.sends, target, Overlap(HeldBy(rank_), PartOf(target)));
+      const int source = Modulo(rank_ + distance, size_);
+      Add(step.receives, source, Overlap(HeldBy(source), PartOf(rank_)));
+    }
     return std::move(schedule_);
   }
 
@@ -119,27 +132,74 @@ class HalvingDoubling {
     return player < paired_ / 2 ? 2 * player : player + paired_ / 2;
   }
 
-  void Play() {
-    const int player = rank_ < paired_ ? rank_ / 2 : rank_ - paired_ / 2;
-    // The range of which this rank was in charge before each halving.
-    std::vector<Range> held;
+  bool IsPlayer(int rank) const { return rank >= paired_ || rank % 2 == 0; }
+  int PlayerOf(int rank) const {
+    return rank < paired_ ? rank / 2 : rank - paired_ / 2;
+  }
+  Range PartOf(int rank) const {
+    return Communicator::PartOf(whole_.end, rank, size_);
+  }
+  static Range Overlap(Range a, Range b) {
+    return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  }
+  int RoundCount() const {
+    int count = 0;
+    for (int distance = player_count_; distance > 1; distance /= 2) ++count;
+    return count;
+  }
+
+  // Returns the half of `range` that a player keeps.
+  static Range HalfOf(Range range, int player, int distance) {
+    const int64_t middle = range.begin + (range.end - range.begin + 1) / 2;
+    return (player & distance) == 0 ? Range{range.begin, middle}
+                                    : Range{middle, range.end};
+  }
+  // Returns the elements that a rank has reduced after the halving.
+  Range HeldBy(int rank) const {
+    if (!IsPlayer(rank)) return {};
     Range range = whole_;
     for (int distance = player_count_ / 2; distance > 0; distance /= 2) {
-      const int64_t middle = range.begin + (range.end - range.begin + 1) / 2;
-      const Range low{range.begin, middle};
-      const Range high{middle, range.end};
-      const bool keeps_low = (player & distance) == 0;
-      held.push_back(range);
+      range = HalfOf(range, PlayerOf(rank), distance);
+    }
+    return range;
+  }
+
+  // Returns true if this rank is a player.
+  bool BeginPairs() {
+    if (paired_ == 0) return true;
+    ScheduleStep& step = schedule_.emplace_back();
+    if (!IsPlayer(rank_)) {
+      Add(step.sends, rank_ - 1, whole_);
+      return false;
+    }
+    if (rank_ < paired_) {
+      Add(step.receives, rank_ + 1, whole_,
+          player_count_ == 1 ? Action::kAccumulateLast : Action::kAccumulate);
+    }
+    return true;
+  }
+
+  // Appends to `held` the range of which this rank was in charge before each
+  // halving. Returns the range after the last one.
+  Range Halve(std::vector<Range>* held) {
+    const int player = PlayerOf(rank_);
+    Range range = whole_;
+    for (int distance = player_count_ / 2; distance > 0; distance /= 2) {
+      held->push_back(range);
       ScheduleStep& step = schedule_.emplace_back();
       const int partner = RankOf(player ^ distance);
-      Add(step.sends, partner, keeps_low ? high : low);
-      range = keeps_low ? low : high;
+      Add(step.sends, partner, HalfOf(range, player ^ distance, distance));
+      range = HalfOf(range, player, distance);
       Add(step.receives, partner, range,
           distance == 1 ? Action::kAccumulateLast : Action::kAccumulate);
     }
+    return range;
+  }
+
+  void Double(Range range, std::vector<Range> held) {
     for (int distance = 1; distance < player_count_; distance *= 2) {
       ScheduleStep& step = schedule_.emplace_back();
-      const int partner = RankOf(player ^ distance);
+      const int partner = RankOf(PlayerOf(rank_) ^ distance);
       const Range wider = held.back();
       held.pop_back();
       Add(step.sends, partner, range);
@@ -151,6 +211,7 @@ class HalvingDoubling {
   }
 
   const int rank_;
+  const int size_;
   const Range whole_;
   int player_count_ = 1;
   int paired_ = 0;
@@ -180,7 +241,7 @@ absl::string_view AlgorithmName(Algorithm algorithm) {
 Schedule AllReduceSchedule(Algorithm algorithm, int rank, int size,
                            int64_t element_count) {
   if (algorithm == Algorithm::kHalvingDoubling) {
-    return HalvingDoubling(rank, size, element_count).Make();
+    return HalvingDoubling(rank, size, element_count).MakeAllReduce();
   }
   Schedule schedule =
       ReduceScatterSchedule(algorithm, rank, size, element_count);
@@ -195,6 +256,9 @@ Schedule AllReduceSchedule(Algorithm algorithm, int rank, int size,
 
 Schedule ReduceScatterSchedule(Algorithm algorithm, int rank, int size,
                                int64_t element_count) {
+  if (algorithm == Algorithm::kHalvingDoubling) {
+    return HalvingDoubling(rank, size, element_count).MakeReduceScatter();
+  }
   Schedule schedule;
   const std::vector<int64_t> ends = PartEnds(element_count, size);
   if (algorithm == Algorithm::kDirect) {

@@ -67,7 +67,8 @@ Schedule AllReduceSchedule(Algorithm algorithm, int rank, int size,
                            int64_t element_count);
 
 // Leaves rank r with the reduction of its part, as Communicator::PartOf()
-// defines it. For kDirect and kRing.
+// defines it, combined in the order of AllReduceSchedule(). For kDirect, kRing
+// and kHalvingDoubling.
 Schedule ReduceScatterSchedule(Algorithm algorithm, int rank, int size,
                                int64_t element_count);
 

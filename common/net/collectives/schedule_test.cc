@@ -158,7 +158,8 @@ TEST(AllReduceScheduleTest, SendsNoMoreThanPromised) {
 }
 
 TEST(ReduceScatterScheduleTest, LeavesEveryRankItsPart) {
-  for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing}) {
+  for (const Algorithm algorithm :
+       {Algorithm::kDirect, Algorithm::kRing, Algorithm::kHalvingDoubling}) {
     for (int size = 1; size <= kSizeMax; ++size) {
       for (const int64_t count : ElementCounts(size)) {
         std::vector<Schedule> schedules;

@@ -171,15 +171,12 @@ absl::Status MessageCommunicator::Combine(CollectiveOperation operation,
   if (algorithm == Algorithm::kOneShot) {
     return CombineAtOnce(signature, buffer, call);
   }
-  // Other algorithms sum in another order, or leave a rank with another part.
-  const bool leaves_parts =
-      operation == CollectiveOperation::kReduceScatter &&
-      (algorithm == Algorithm::kDirect || algorithm == Algorithm::kRing);
   const TransferPlan& plan = PlanOf(signature, [&] {
-    return leaves_parts ? ReduceScatterSchedule(algorithm, rank(), size(),
-                                                buffer.element_count)
-                        : AllReduceSchedule(algorithm, rank(), size(),
-                                            buffer.element_count);
+    return operation == CollectiveOperation::kReduceScatter
+               ? ReduceScatterSchedule(algorithm, rank(), size(),
+                                       buffer.element_count)
+               : AllReduceSchedule(algorithm, rank(), size(),
+                                   buffer.element_count);
   });
   return Run(plan, signature, call, buffer.data);
 }
