@@ -6,11 +6,13 @@
 //   --set steps=100
 //   --set steps_per_execution=1
 //   --set custom_steps=0        closures of a custom loop before Fit()
+//   --set until=FILE            ends after an epoch if this file exists
 //
 // Prints a line after every 1,000 steps of an epoch and after each epoch, and
 // whether each step was counted once.
 
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -104,8 +106,13 @@ absl::Status Train(Task& task) {
         .Repeat(batch_count * kBatchSize)
         .Batch(kBatchSize);
   };
+  ASSIGN_OR_RETURN(const std::string until, task.flag("until"));
   LambdaCallback lines({.on_epoch_end =
-                            [](Model&, int epoch, const Logs&) {
+                            [&until](Model& model, int epoch, const Logs&) {
+                              if (std::filesystem::exists(until)) {
+                                model.StopTraining();
+                              }
+
                               std::cout << "end of epoch " << epoch + 1
                                         << std::endl;
                               return absl::OkStatus();
@@ -122,12 +129,14 @@ absl::Status Train(Task& task) {
                    model.Fit(data(steps), {.epochs = static_cast<int>(epochs),
                                            .validation_data = data(3),
                                            .callbacks = {&lines}}));
-  if (history.step_count != epochs * steps) {
+  const int64_t expected =
+      until.empty() ? epochs * steps
+                    : static_cast<int64_t>(history.epoch.size()) * steps;
+  if (history.step_count != expected) {
     return absl::InternalError(absl::StrCat("Fit() counts ", history.step_count,
-                                            " steps; expected ",
-                                            epochs * steps));
+                                            " steps; expected ", expected));
   }
-  RETURN_IF_ERROR(ExpectCount(strategy->variables(), epochs * steps));
+  RETURN_IF_ERROR(ExpectCount(strategy->variables(), expected));
   std::cout << "every step counted once: " << history.step_count << std::endl;
   return absl::OkStatus();
 }
@@ -141,5 +150,6 @@ int main(int argc, char** argv) {
       {{"epochs", "100", "Epochs."},
        {"steps", "100", "Steps of an epoch."},
        {"steps_per_execution", "1", "Steps of a closure."},
-       {"custom_steps", "0", "Closures of a custom loop before Fit()."}});
+       {"custom_steps", "0", "Closures of a custom loop before Fit()."},
+       {"until", "", "Ends after an epoch if this file exists."}});
 }
