@@ -67,6 +67,12 @@ TEST(SimulationTest, RepeatsTheRunsOfASeed) {
   EXPECT_EQ(hashes.size(), 100u);
 }
 
+// Among these seeds are some whose runs depend on the addresses of objects.
+TEST(SimulationTest, RunsASeedAloneAsAmongOthers) {
+  ExpectSameChoicesAlone(/*first_seed=*/100, /*seed_count=*/160,
+                         SimulateTraining);
+}
+
 }  // namespace
 }  // namespace muster::sim
 

@@ -11,9 +11,14 @@
 namespace muster::sim {
 
 std::string Choice::ToString() const {
-  return absl::StrCat(
-      "thread ", thread, " of ", candidate_count, " that could run, at ",
-      absl::FormatDuration(absl::Nanoseconds(time_nanoseconds)));
+  const std::string time =
+      absl::FormatDuration(absl::Nanoseconds(time_nanoseconds));
+  if (candidate_count < 0) {
+    return absl::StrCat("thread ", thread, " drew a number below ",
+                        -candidate_count, ", at ", time);
+  }
+  return absl::StrCat("thread ", thread, " of ", candidate_count,
+                      " that could run, at ", time);
 }
 
 void ChoiceHash::Add(const Choice& choice) {

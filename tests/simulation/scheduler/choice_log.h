@@ -10,13 +10,17 @@
 namespace muster::sim {
 
 // One decision of the scheduler: which of the threads that could run continued,
-// and when.
+// or which thread drew a number, and when.
 struct Choice {
   int32_t thread = 0;
+  // If negative, a number was drawn below its absolute value, or 1000 if that
+  // is less.
   int32_t candidate_count = 0;
   int64_t time_nanoseconds = 0;
 
-  std::string ToString() const;  // "thread 3 of 7 that could run, at 1.5ms"
+  // "thread 3 of 7 that could run, at 1.5ms", or
+  // "thread 3 drew a number below 4, at 1.5ms".
+  std::string ToString() const;
   bool operator==(const Choice& other) const = default;
 };
 

@@ -34,10 +34,11 @@ constexpr unsigned char kRdtsc[] = {0x0f, 0x31};
 constexpr unsigned char kRdtscp[] = {0x0f, 0x01, 0xf9};
 constexpr uint64_t kCyclesPerRead = 1000;
 
+uint64_t cycles = 0;
+
 // Emulates the instructions that read the cycle counter. Any other fault ends
 // the process, as it would without this handler.
 void OnFault(int signal, siginfo_t*, void* context) {
-  static uint64_t cycles = 0;
   auto* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const auto* const instruction =
       reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
@@ -58,6 +59,7 @@ void OnFault(int signal, siginfo_t*, void* context) {
 }  // namespace
 
 void ReplaceCycleCounter() {
+  cycles = 0;
   // Measures the counter when it is first called.
   absl::base_internal::NominalCPUFrequency();
   struct sigaction action = {};

@@ -13,8 +13,9 @@ namespace muster::sim {
 absl::Status MakeProcessRepeatable(char** arguments);
 
 // Makes the instructions that read the processor's cycle counter return a
-// number that grows by the same amount each time, in the calling thread, its
-// later threads and processes: protobuf orders the entries of its maps by it.
+// number that grows by the same amount each time, from zero, in the calling
+// thread, its later threads and processes: protobuf orders the entries of its
+// maps by it.
 // Takes the handler of SIGSEGV. Has no effect if the system does not allow it.
 void ReplaceCycleCounter();
 

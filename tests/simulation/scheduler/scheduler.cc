@@ -1,6 +1,7 @@
 #include "tests/simulation/scheduler/scheduler.h"
 
 #include <execinfo.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/check.h"
+#include "tests/simulation/scheduler/simulated_memory.h"
 #include "tests/simulation/scheduler/simulated_thread.h"
 
 namespace muster::sim {
@@ -23,6 +25,8 @@ namespace {
 // their deadlines.
 constexpr int64_t kChoiceNanoseconds = 1000;
 constexpr int kStackDepthMax = 40;
+// As by default. Pages that are not used take no memory.
+constexpr size_t kStackBytes = size_t{8} << 20;
 
 Scheduler* process_scheduler = nullptr;
 thread_local SimulatedThread* current = nullptr;
@@ -73,6 +77,7 @@ Scheduler& Scheduler::Start(const SchedulerOptions& options) {
   // Debian builds Abseil with its deadlock detection, which looks up each lock
   // in a graph of all locks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  ReserveSimulatedMemory();
   process_scheduler = new Scheduler(options);
   current = process_scheduler->AddThread(nullptr, nullptr);
   current->name = "main";
@@ -103,8 +108,16 @@ SimulatedThread* Scheduler::AddThread(void* (*work)(void*), void* argument) {
   host_of_next_thread_ = -1;
   threads_.push_back(thread);
   if (work == nullptr) return thread;
+  // Stacks of the system have addresses that depend on its other mappings.
+  thread->stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  MUSTER_CHECK(thread->stack != MAP_FAILED);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, thread->stack, kStackBytes);
   MUSTER_CHECK(
-      CreateSystemThread(&thread->handle, nullptr, RunThread, thread) == 0);
+      CreateSystemThread(&thread->handle, &attributes, RunThread, thread) == 0);
+  pthread_attr_destroy(&attributes);
   return thread;
 }
 
@@ -144,6 +157,7 @@ void Scheduler::AwaitTurn(SimulatedThread* thread) {
   if (exited == nullptr) return;
   SimulatedThread* const joined = std::exchange(exited, nullptr);
   JoinSystemThread(joined->handle);
+  munmap(joined->stack, kStackBytes);
 }
 
 bool Scheduler::MayRun(const SimulatedThread& thread) const {

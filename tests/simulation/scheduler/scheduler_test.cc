@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -128,10 +129,33 @@ TEST(SchedulerTest, RepeatsTheChoicesOf1000Seeds) {
   EXPECT_EQ(hashes.size(), 1000u);
 }
 
-TEST(SchedulerTest, ASeedAloneRunsAsAmongOthers) {
-  const auto together = RunAll({.seed_count = 5}, PassNumbers);
-  const auto alone = RunAll({.first_seed = 3}, PassNumbers);
-  EXPECT_EQ(together[3].report.choice_hash, alone[0].report.choice_hash);
+TEST(SchedulerTest, RunsASeedAloneAsAmongOthers) {
+  ExpectSameChoicesAlone(/*first_seed=*/0, /*seed_count=*/50, PassNumbers);
+}
+
+// Reports the sum of the addresses of an object on the stack, of one on the
+// heap, of a large one and of a mapping.
+int AddAddresses(Scheduler&, RunReport* report) {
+  const int on_stack = 0;
+  const auto on_heap = std::make_unique<int>(0);
+  const auto large = std::make_unique<std::vector<int>>(10'000'000);
+  void* const mapped = mmap(nullptr, 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+                            /*fd=*/-1, /*offset=*/0);
+  const auto address = [](const void* object) {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(object));
+  };
+  report->value = address(&on_stack) + address(on_heap.get()) +
+                  address(large->data()) + address(mapped);
+  return 0;
+}
+
+TEST(SchedulerTest, GivesObjectsAddressesThatDoNotDependOnTheProcess) {
+  const int64_t before = RunAll({}, AddAddresses)[0].report.value;
+  std::vector<std::unique_ptr<std::string>> allocated;
+  for (size_t size_bytes = 1; size_bytes < 1 << 20; size_bytes *= 2) {
+    allocated.push_back(std::make_unique<std::string>(size_bytes, ' '));
+  }
+  EXPECT_EQ(RunAll({}, AddAddresses)[0].report.value, before);
 }
 
 TEST(SchedulerTest, NamesTheFirstChoiceThatDiffers) {
@@ -241,8 +265,8 @@ TEST(SchedulerTest, DrawsIdentitiesFromTheSeed) {
 
 // A host with a thread that counts, each millisecond.
 struct CountingHost {
-  explicit CountingHost(Scheduler& scheduler)
-      : host(scheduler.AddHost("counter")) {
+  explicit CountingHost(Scheduler& counted)
+      : scheduler(counted), host(counted.AddHost("counter")) {
     scheduler.StartThread(host, "count", [this] {
       while (true) {
         absl::SleepFor(absl::Milliseconds(1));
@@ -250,6 +274,8 @@ struct CountingHost {
       }
     });
   }
+  ~CountingHost() { scheduler.Kill(host); }
+  Scheduler& scheduler;
   HostId host;
   int count = 0;
 };

@@ -24,8 +24,6 @@ namespace {
 
 constexpr size_t kLoggedChoiceCountMax = size_t{1} << 23;
 
-// The address space of each child must be the same for each seed. So the parent
-// allocates everything before it creates the first one.
 class Runs {
  public:
   Runs(const SeedRunsOptions& options, const SeedProgram& program)
@@ -40,6 +38,9 @@ class Runs {
         wait_statuses_(run_count_),
         repeats_(options.seed_count) {
     MUSTER_CHECK(reports_ != MAP_FAILED);
+    for (int i = 0; i < options.seed_count && options.keeps_choices; ++i) {
+      kept_logs_.push_back(std::make_shared<ChoiceLog>(kLoggedChoiceCountMax));
+    }
     for (Slot& slot : slots_) {
       for (int run = 0; run < per_seed_ && options.twice; ++run) {
         slot.logs[run] = std::make_unique<ChoiceLog>(kLoggedChoiceCountMax);
@@ -72,7 +73,7 @@ class Runs {
           break;
         }
         if (options_.twice) {
-          repeats_[slot.index] = slot.logs[0]->Compare(*slot.logs[1]);
+          repeats_[slot.index] = LogOf(slot, 0)->Compare(*LogOf(slot, 1));
         }
         slot.process = -1;
         if (next_seed < options_.seed_count) {
@@ -93,6 +94,7 @@ class Runs {
       results[i].wait_status = wait_statuses_[i * per_seed_];
       results[i].report = reports_[i * per_seed_];
       results[i].repeats = repeats_[i];
+      if (!kept_logs_.empty()) results[i].choices = kept_logs_[i];
     }
     return results;
   }
@@ -105,6 +107,12 @@ class Runs {
     int run = 0;    // 0 or 1 of the seed.
     std::unique_ptr<ChoiceLog> logs[2];
   };
+
+  // Null if no choices are logged.
+  ChoiceLog* LogOf(const Slot& slot, int run) const {
+    if (run == 0 && !kept_logs_.empty()) return kept_logs_[slot.index].get();
+    return slot.logs[run].get();
+  }
 
   absl::Status Begin(Slot* slot, int index, int run) {
     slot->index = index;
@@ -120,10 +128,11 @@ class Runs {
 
   [[noreturn]] void RunInChild(const Slot& slot) {
     UseCpu(slot.cpu);
+    ReplaceCycleCounter();
     alarm(static_cast<unsigned int>(absl::ToInt64Seconds(options_.timeout)));
     SchedulerOptions scheduler_options = options_.scheduler;
     scheduler_options.seed = options_.first_seed + slot.index;
-    scheduler_options.log = slot.logs[slot.run].get();
+    scheduler_options.log = LogOf(slot, slot.run);
     if (scheduler_options.log != nullptr) scheduler_options.log->Clear();
     if (!options_.output_folder.empty()) {
       const std::string file =
@@ -156,6 +165,7 @@ class Runs {
   RunReport* const reports_;
   std::vector<int> wait_statuses_;
   std::vector<absl::Status> repeats_;
+  std::vector<std::shared_ptr<ChoiceLog>> kept_logs_;  // By seed.
 };
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tests/simulation/scheduler/choice_log.h"
 #include "tests/simulation/scheduler/scheduler.h"
 
 namespace muster::sim {
@@ -32,6 +34,8 @@ struct SeedRun {
   // If each seed runs twice: an error that names the first choice in which the
   // runs differ.
   absl::Status repeats;
+  // The choices of the run; null unless the options ask for them.
+  std::shared_ptr<const ChoiceLog> choices;
 
   bool ok() const { return wait_status == 0 && repeats.ok(); }
   // "deadlock", "signal 6", "exit status 1". Empty if ok().
@@ -47,6 +51,8 @@ struct SeedRunsOptions {
   int seed_count = 1;
   // Runs each seed a second time and compares the choices.
   bool twice = false;
+  // Keeps the choices of each run, about a megabyte per seed.
+  bool keeps_choices = false;
   // How many seeds run at the same time; 0: one on each CPU.
   int process_count = 0;
   // Longer runs are killed. In real time.

@@ -32,6 +32,7 @@ struct SimulatedThread {
   void* argument = nullptr;
   void* result = nullptr;
   pthread_t handle = {};  // That of the system.
+  void* stack = nullptr;
 };
 
 // The functions of the system behind the hooks of thread_hooks.cc.

@@ -33,6 +33,22 @@ std::vector<SeedRun> ExpectSuccess(int seed_count, const SeedProgram& program) {
   return runs;
 }
 
+void ExpectSameChoicesAlone(uint64_t first_seed, int seed_count,
+                            const SeedProgram& program) {
+  const std::vector<SeedRun> together =
+      RunAll({.first_seed = first_seed,
+              .seed_count = seed_count,
+              .keeps_choices = true,
+              .process_count = 4 * CpuCount()},
+             program);
+  for (const SeedRun& run : together) {
+    const std::vector<SeedRun> alone =
+        RunAll({.first_seed = run.seed, .keeps_choices = true}, program);
+    const absl::Status same = run.choices->Compare(*alone[0].choices);
+    EXPECT_TRUE(same.ok()) << "seed " << run.seed << ": " << same.message();
+  }
+}
+
 int RunSeedTests(int argc, char** argv) {
   const absl::Status repeatable = MakeProcessRepeatable(argv);
   testing::InitGoogleTest(&argc, argv);

@@ -22,6 +22,12 @@ std::string OutputOf(uint64_t seed);
 // Returns the runs.
 std::vector<SeedRun> ExpectSuccess(int seed_count, const SeedProgram& program);
 
+// Runs `seed_count` seeds together, many more at once than there are CPUs, and
+// each of them alone. Expects that the choices are the same, or names the first
+// one that differs.
+void ExpectSameChoicesAlone(uint64_t first_seed, int seed_count,
+                            const SeedProgram& program);
+
 // The main() of such a test.
 int RunSeedTests(int argc, char** argv);
 
