@@ -39,8 +39,8 @@ using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
 //
 // After the loss of a worker its steps are retried. After the loss of a
 // parameter server training is rolled back to the newest checkpoint and
-// If the server does not restart in time, the job ends: every call returns an
-// error that names the server and its variables.
+// resumes. If the server does not restart in time, the job ends: every call
+// returns an error that names the server and its variables.
 //
 // Deadlines are times of absl::Now(). Without a deadline, a call blocks for up
 // to one hour.
@@ -119,7 +119,12 @@ class ClusterCoordinator {
   // have been restored and before closures run. Unfinished closures stay
   // scheduled. The effects of the closures in the report are undone; the caller
   // must schedule as many again. `handler` must not call this object. Null
-  // removes the handler.
+  // removes the handler. Blocks until a call of the previous handler has
+  // returned.
+  //
+  // A read of variables (RecoverableStore) never returns values from after a
+  // rollback before `handler` has returned. A program that sees no new rollback
+  // after a read has therefore read the effects of its closures.
   //
   // Without a handler a rollback is reported as the failure of a closure
   // (kAborted) by the next call, and all scheduled closures are cancelled.

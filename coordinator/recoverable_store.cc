@@ -1,5 +1,7 @@
 #include "coordinator/recoverable_store.h"
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/core/base/status_macros.h"
@@ -7,6 +9,33 @@
 #include "proto/variable.pb.h"
 
 namespace muster {
+namespace {
+
+// Calls `read` again if training was rolled back meanwhile. Each rollback is
+// caused by the loss of a server.
+template <typename Read>
+auto ReadBetweenRollbacks(ServerRecovery* recovery, Read read)
+    -> decltype(read()) {
+  while (true) {
+    ASSIGN_OR_RETURN(const uint64_t before, recovery->AwaitAnnouncement());
+    auto values = read();
+    ASSIGN_OR_RETURN(const uint64_t after, recovery->AwaitAnnouncement());
+    if (before == after) return values;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> RecoverableStore::Read(absl::string_view name) {
+  return ReadBetweenRollbacks(recovery_,
+                              [&] { return variables_->Read(name); });
+}
+
+absl::StatusOr<std::vector<int64_t>> RecoverableStore::UpdateCounts(
+    absl::Span<const std::string> names) {
+  return ReadBetweenRollbacks(recovery_,
+                              [&] { return variables_->UpdateCounts(names); });
+}
 
 std::vector<proto::VariableSpec> RecoverableStore::List() const {
   return variables_->List();

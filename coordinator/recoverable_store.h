@@ -23,6 +23,12 @@ namespace muster {
 // an earlier one (ServerRecovery::is_continuing()), the variables are in place,
 // and changes to them are ignored.
 //
+// Read() and UpdateCounts() return values from before a rollback, or wait until
+// its handler has returned and return those from after it. The handler may call
+// them. Without a handler, a rollback becomes known from the next call of the
+// coordinator, which fails: if Done() succeeds after a read, no rollback has
+// happened before the read.
+//
 // Thread-safe; sessions are not.
 class RecoverableStore final : public VariableStore {
  public:
@@ -39,9 +45,7 @@ class RecoverableStore final : public VariableStore {
     return variables_->StartOver(spec);
   }
   std::vector<proto::VariableSpec> List() const override;
-  absl::StatusOr<Tensor> Read(absl::string_view name) override {
-    return variables_->Read(name);
-  }
+  absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override {
     if (recovery_->is_continuing()) return absl::OkStatus();
     RETURN_IF_ERROR(recovery_->NoteAssigned());
@@ -60,9 +64,7 @@ class RecoverableStore final : public VariableStore {
     return variables_->AssignAverages();
   }
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
-      absl::Span<const std::string> names) override {
-    return variables_->UpdateCounts(names);
-  }
+      absl::Span<const std::string> names) override;
   int checkpoint_shard_count() const override {
     return variables_->checkpoint_shard_count();
   }

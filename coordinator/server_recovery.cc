@@ -285,6 +285,21 @@ void ServerRecovery::RemoveLoop(uint64_t id) {
 void ServerRecovery::SetHandler(Handler handler) {
   absl::MutexLock lock(&mutex_);
   handler_ = std::move(handler);
+  // The wait has no deadline. It ends with the handler.
+  mutex_.Await(absl::Condition(this, &ServerRecovery::CallsNoHandler));
+}
+
+absl::StatusOr<uint64_t> ServerRecovery::AwaitAnnouncement() {
+  absl::MutexLock lock(&mutex_);
+  const bool is_handler = std::this_thread::get_id() == thread_.get_id();
+  if (!is_handler &&
+      !parts_.clock->AwaitWithDeadline(
+          &mutex_, absl::Condition(this, &ServerRecovery::IsAnnounced),
+          parts_.clock->Now() + kSettleTimeout)) {
+    return absl::DeadlineExceededError(
+        "the recovery of parameter servers does not end");
+  }
+  return generation_;
 }
 
 absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
@@ -350,6 +365,7 @@ void ServerRecovery::RunLoop() {
     recovering_.store(false);
     absl::MutexLock lock(&mutex_);
     is_recovering_ = false;
+    announced_generation_ = generation_;
   }
 }
 
@@ -503,6 +519,7 @@ void ServerRecovery::Announce(
   {
     absl::MutexLock lock(&mutex_);
     handler = handler_;
+    is_calling_handler_ = static_cast<bool>(handler);
     work.generation = generation_;
     for (const auto& server : returned) {
       holders_[server.server] = server.incarnation;
@@ -526,11 +543,12 @@ void ServerRecovery::Announce(
                                                           kNamedClosuresMax)
                                           ? ", ..."
                                           : ""));
-  if (handler) {
-    handler(report);
-  } else {
+  if (handler) handler(report);
+  {
     absl::MutexLock lock(&mutex_);
-    pending_ = Pending{point, std::move(report)};
+    if (!handler) pending_ = Pending{point, std::move(report)};
+    is_calling_handler_ = false;
+    announced_generation_ = generation_;
   }
   parts_.dispatcher->Resume();
 }

@@ -146,12 +146,20 @@ class ServerRecovery final : public TrainingRecovery {
   // With a handler, unfinished closures stay scheduled, and the caller must
   // schedule the undone ones again. Without one, all scheduled closures are
   // cancelled and a failure (kAborted) is stored in the queue. `handler` must
-  // not call the coordinator.
+  // not call the coordinator. Blocks until a call of the previous handler has
+  // returned.
   using Handler = std::function<void(const RollbackReport&)>;
   void SetHandler(Handler handler) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::optional<Rollback>> AwaitRollback(
       const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Blocks while a rollback has begun and its handler has not returned; without
+  // a handler, until the failure is stored. Returns the number of the last
+  // rollback. Values that were read between two equal numbers are of one time
+  // between two rollbacks, which the handler knows. Does not block the handler.
+  //   kDeadlineExceeded  the recovery of parameter servers does not end
+  absl::StatusOr<uint64_t> AwaitAnnouncement() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class UnsavedSnapshot;
@@ -200,6 +208,12 @@ class ServerRecovery final : public TrainingRecovery {
   bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !is_recovering_ || stopping_;
   }
+  bool IsAnnounced() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return generation_ == announced_generation_ || stopping_;
+  }
+  bool CallsNoHandler() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !is_calling_handler_;
+  }
   bool HasBegunToRecover() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_recovering_ || pending_.has_value() || stopping_;
   }
@@ -218,12 +232,16 @@ class ServerRecovery final : public TrainingRecovery {
   std::atomic<bool> recovering_{false};
   int64_t recovery_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The last generation whose rollback has been announced, or has failed.
+  uint64_t announced_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   // By server: the incarnation of the process that holds its variables.
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
   std::function<std::any()> progress_source_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, SnapshotParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_loop_id_ ABSL_GUARDED_BY(mutex_) = 1;
   Handler handler_ ABSL_GUARDED_BY(mutex_);
+  // From the decision to call the handler until it has returned.
+  bool is_calling_handler_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);
 
   RecoverySaver saver_;  // Uses the members above.

@@ -138,6 +138,7 @@ absl::Status RemoteVariableStore::Create(const proto::VariableSpec& spec) {
 
 absl::Status RemoteVariableStore::StartOver(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(directory_->StartOver(spec));
+  absl::MutexLock setting(&set_optimizer_mutex_);
   absl::MutexLock lock(&optimizer_mutex_);
   std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& request) {
     return RemoveReplaced({spec.name()}, /*replaces_default=*/false, &request);
@@ -191,16 +192,26 @@ absl::Status RemoteVariableStore::SetOptimizerOf(
 
 absl::Status RemoteVariableStore::SetOptimizer(
     proto::SetOptimizerRequest request) {
+  absl::MutexLock setting(&set_optimizer_mutex_);
   if (HasOptimizer(request)) return absl::OkStatus();
-  RETURN_IF_ERROR(servers_->SetOptimizer(request));
+  std::vector<proto::SetOptimizerRequest> before;
+  {
+    // Added before the servers carry it out: a server that does so and is then
+    // replaced gets it again from RecoverServers().
+    absl::MutexLock lock(&optimizer_mutex_);
+    before = optimizers_;
+    const absl::flat_hash_set<absl::string_view> variables(
+        request.variables().begin(), request.variables().end());
+    std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& earlier) {
+      return RemoveReplaced(variables, request.is_default(), &earlier);
+    });
+    optimizers_.push_back(request);
+  }
+  const absl::Status status = servers_->SetOptimizer(request);
+  if (status.ok()) return status;
   absl::MutexLock lock(&optimizer_mutex_);
-  const absl::flat_hash_set<absl::string_view> variables(
-      request.variables().begin(), request.variables().end());
-  std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& earlier) {
-    return RemoveReplaced(variables, request.is_default(), &earlier);
-  });
-  optimizers_.push_back(std::move(request));
-  return absl::OkStatus();
+  optimizers_ = std::move(before);
+  return status;
 }
 
 bool RemoteVariableStore::HasOptimizer(

@@ -184,14 +184,17 @@ class RemoteVariableStore final : public VariableStore {
   // carried out the same request, sends nothing: a server may be lost at
   // present, and RecoverServers() sends the request to its replacement.
   absl::Status SetOptimizer(proto::SetOptimizerRequest request)
-      ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
+      ABSL_LOCKS_EXCLUDED(set_optimizer_mutex_, optimizer_mutex_);
 
   bool HasOptimizer(const proto::SetOptimizerRequest& request)
       ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
 
+  // Held while `optimizers_` may have a request that the servers refuse.
+  // Acquired before optimizer_mutex_.
+  absl::Mutex set_optimizer_mutex_;
   absl::Mutex optimizer_mutex_;
-  // In the order in which the servers carried them out, without what later
-  // requests replaced.
+  // In the order in which the servers carry them out, without what later
+  // requests replace.
   std::vector<proto::SetOptimizerRequest> optimizers_
       ABSL_GUARDED_BY(optimizer_mutex_);
 };
