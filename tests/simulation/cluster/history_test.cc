@@ -1,5 +1,7 @@
 #include "tests/simulation/cluster/history.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,75 +14,107 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kRecoveryTimeMax = absl::Seconds(10);
 
-// Three steps, each applied once to both servers.
-StepHistory GoodHistory() {
-  StepHistory history;
-  for (int64_t k = 0; k < 3; ++k) {
-    history.steps.push_back(
-        {.scheduled = absl::OkStatus(), .has_ended = true, .result = k});
+// A second coordinator with three steps, each applied once to both servers. All
+// steps of the first one were applied and the first of them acknowledged.
+class HistoryTest : public testing::Test {
+ protected:
+  HistoryTest() {
+    for (size_t i = 0; i < 2; ++i) {
+      history_.coordinators.push_back(std::make_unique<StepHistory>());
+      StepHistory& added = *history_.coordinators.back();
+      added.job_id = "job";
+      added.coordinator = i;
+      added.steps.resize(3);
+    }
+    history_.coordinators[0]->steps[0].is_acknowledged = true;
+    for (int64_t k = 0; k < 3; ++k) {
+      last().steps[k].has_ended = true;
+      last().steps[k].result = 3 + k;
+    }
+    last().counts = {{1, 1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 1, 0}};
+    last().sums = {{21}, {21}};
+    history_.end = absl::OkStatus();
   }
-  history.counts = {{1, 1, 1}, {1, 1, 1}};
-  history.sums = {6, 6};
-  history.end = absl::OkStatus();
-  return history;
+
+  StepHistory& last() { return *history_.coordinators.back(); }
+  std::vector<std::string> Violations() const {
+    return FindViolations(history_, kRecoveryTimeMax);
+  }
+
+  RunHistory history_;
+};
+
+TEST_F(HistoryTest, AcceptsStepsThatWereAppliedOnce) {
+  EXPECT_THAT(Violations(), IsEmpty());
 }
 
-std::vector<std::string> Violations(const StepHistory& history) {
-  return FindViolations(history, kRecoveryTimeMax);
-}
-
-TEST(HistoryTest, AcceptsStepsThatWereAppliedOnce) {
-  EXPECT_THAT(Violations(GoodHistory()), IsEmpty());
-}
-
-TEST(HistoryTest, NamesALostPush) {
-  StepHistory history = GoodHistory();
-  history.counts[1][2] = 0;
-  history.sums[1] = 3;
-  EXPECT_THAT(Violations(history),
+TEST_F(HistoryTest, NamesALostPush) {
+  last().counts[1][5] = 0;
+  last().sums[1] = {14};
+  EXPECT_THAT(Violations(),
               Contains(HasSubstr("lost: the push of step 2 to server 1")));
-  EXPECT_THAT(Violations(history), Contains(HasSubstr("sum 1 is 3")));
+  EXPECT_THAT(Violations(),
+              Contains(HasSubstr("a sum on server 1 is 14; expected 15")));
 }
 
-TEST(HistoryTest, NamesADoubledPush) {
-  StepHistory history = GoodHistory();
-  history.counts[0][1] = 2;
-  EXPECT_THAT(Violations(history),
+TEST_F(HistoryTest, NamesADoubledPush) {
+  last().counts[0][4] = 2;
+  EXPECT_THAT(Violations(),
               Contains(HasSubstr("doubled: the push of step 1 to server 0")));
 }
 
-TEST(HistoryTest, NamesTheResultOfAnotherStep) {
-  StepHistory history = GoodHistory();
-  history.steps[1].result = 2;
-  EXPECT_THAT(Violations(history), Contains(HasSubstr("step 1 returned 2")));
+TEST_F(HistoryTest, NamesALostPushOfAnEarlierCoordinator) {
+  last().counts[0][0] = 0;
+  last().counts[0][1] = 0;
+  last().sums[0] = {18};
+  EXPECT_THAT(Violations(),
+              testing::ElementsAre(HasSubstr(
+                  "lost: the push of step 0 of coordinator 0 to server 0")));
+  history_.has_replaced_servers = true;
+  EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST(HistoryTest, NamesAnAssignmentThatArrivedLate) {
-  StepHistory history = GoodHistory();
-  history.assigned = {5, 5};
-  history.read = {5, 4};
-  EXPECT_THAT(Violations(history),
+TEST_F(HistoryTest, NamesAPushOfNoStep) {
+  last().counts[0][6] = 1;
+  last().sums[0] = {28};
+  EXPECT_THAT(Violations(), Contains(HasSubstr("step 0 of coordinator 2")));
+}
+
+TEST_F(HistoryTest, NamesTheResultOfAnotherStep) {
+  last().steps[1].result = 5;
+  EXPECT_THAT(Violations(), Contains(HasSubstr("step 1 returned 5")));
+}
+
+TEST_F(HistoryTest, NamesAnAssignmentThatArrivedLate) {
+  last().assigned = {5, 5};
+  last().read = {5, 4};
+  EXPECT_THAT(Violations(),
               Contains("an earlier assignment has replaced the last one"));
 }
 
-TEST(HistoryTest, NamesStepsWithoutSuccess) {
-  StepHistory history = GoodHistory();
-  history.steps[0].scheduled = absl::UnavailableError("full");
-  history.steps[1].has_ended = false;
-  history.steps[2].outcome = absl::AbortedError("gone");
-  EXPECT_THAT(Violations(history), Contains("step 0 was not scheduled: full"));
-  EXPECT_THAT(Violations(history), Contains("step 1 has no outcome"));
-  EXPECT_THAT(Violations(history), Contains("step 2 failed: gone"));
+TEST_F(HistoryTest, NamesStepsWithoutSuccess) {
+  last().steps[0].scheduled = absl::UnavailableError("full");
+  last().steps[1].has_ended = false;
+  last().steps[2].outcome = absl::AbortedError("gone");
+  EXPECT_THAT(Violations(), Contains("step 0 was not scheduled: full"));
+  EXPECT_THAT(Violations(), Contains("step 1 has no outcome"));
+  EXPECT_THAT(Violations(), Contains("step 2 failed: gone"));
 }
 
-TEST(HistoryTest, NamesMissingProgress) {
-  StepHistory history = GoodHistory();
-  history.recovery_time = absl::Seconds(11);
-  EXPECT_THAT(Violations(history), Contains(HasSubstr("ended 11s after")));
-  history.end = std::nullopt;
-  EXPECT_THAT(Violations(history), Contains(HasSubstr("no progress")));
-  history.end = absl::UnavailableError("ps 1 is lost");
-  EXPECT_THAT(Violations(history), Contains("training failed: ps 1 is lost"));
+TEST_F(HistoryTest, NamesWrongAnswersOfAllCoordinators) {
+  history_.coordinators[0]->wrong_answers = {"a rollback was not reported"};
+  history_.false_loss_count = 2;
+  EXPECT_THAT(Violations(), Contains("a rollback was not reported"));
+  EXPECT_THAT(Violations(), Contains(HasSubstr("2 tasks counted as lost")));
+}
+
+TEST_F(HistoryTest, NamesMissingProgress) {
+  history_.recovery_time = absl::Seconds(11);
+  EXPECT_THAT(Violations(), Contains(HasSubstr("ended 11s after")));
+  history_.end = std::nullopt;
+  EXPECT_THAT(Violations(), Contains(HasSubstr("no progress")));
+  history_.end = absl::UnavailableError("ps 1 is lost");
+  EXPECT_THAT(Violations(), Contains("training failed: ps 1 is lost"));
 }
 
 }  // namespace

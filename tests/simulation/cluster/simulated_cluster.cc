@@ -28,7 +28,15 @@ constexpr size_t kMemoryBytesMax = size_t{1} << 30;
 constexpr absl::Duration kServerGrace = absl::Seconds(1);
 constexpr absl::Duration kRestartDelay = absl::Seconds(1);
 
-ClusterSpec MakeSpec(const SimulatedClusterOptions& options) {
+std::vector<TaskId> ServedTasks(const ClusterSpec& spec) {
+  std::vector<TaskId> tasks = spec.Tasks(TaskType::kWorker);
+  for (const TaskId task : spec.Tasks(TaskType::kPs)) tasks.push_back(task);
+  return tasks;
+}
+
+}  // namespace
+
+ClusterSpec SimulatedCluster::SpecOf(const SimulatedClusterOptions& options) {
   const auto addresses = [](int role, int count) {
     std::vector<std::string> list;
     for (int i = 0; i < count; ++i) {
@@ -44,14 +52,6 @@ ClusterSpec MakeSpec(const SimulatedClusterOptions& options) {
   return *std::move(spec);
 }
 
-std::vector<TaskId> ServedTasks(const ClusterSpec& spec) {
-  std::vector<TaskId> tasks = spec.Tasks(TaskType::kWorker);
-  for (const TaskId task : spec.Tasks(TaskType::kPs)) tasks.push_back(task);
-  return tasks;
-}
-
-}  // namespace
-
 SimulatedCluster::SimulatedCluster(Scheduler* scheduler,
                                    SimulatedNetwork* network,
                                    const SimulatedClusterOptions& options,
@@ -60,7 +60,7 @@ SimulatedCluster::SimulatedCluster(Scheduler* scheduler,
       network_(network),
       options_(options),
       coordinator_program_(std::move(coordinator_program)),
-      spec_(MakeSpec(options)),
+      spec_(SpecOf(options)),
       served_tasks_(ServedTasks(spec_)) {}
 
 std::string SimulatedCluster::MachineOf(TaskId task) const {
@@ -76,6 +76,8 @@ void SimulatedCluster::Start(TaskId task) {
     if (process.is_running) return;
     host = scheduler_->AddHost(task.ToString());
     process = {.host = host, .is_running = true};
+    scheduler_->MoveClock(host, clock_offsets_[task]);
+    if (task.type == TaskType::kPs) ++server_start_count_;
   }
   scheduler_->Note(absl::StrCat("starts ", task.ToString()));
   network_->transport().AddHost(host, MachineOf(task));
@@ -121,20 +123,20 @@ void SimulatedCluster::OnProcessEnd(TaskId task, HostId host,
   });
 }
 
-void SimulatedCluster::Kill(TaskId task) {
+bool SimulatedCluster::Kill(TaskId task) {
   HostId host;
   {
     absl::MutexLock lock(&mutex_);
     Process& process = processes_[task];
-    if (!process.is_running) return;
+    if (!process.is_running) return false;
     process.is_running = false;
     process.status = absl::UnavailableError("killed");
     host = process.host;
   }
-  scheduler_->Note(absl::StrCat("kills ", task.ToString()));
   // First, so that what the process does until it stops reaches no other.
   network_->transport().KillHost(host);
   scheduler_->Kill(host);
+  return true;
 }
 
 void SimulatedCluster::Stop(TaskId task) {
@@ -142,7 +144,6 @@ void SimulatedCluster::Stop(TaskId task) {
   Process& process = processes_[task];
   if (!process.is_running || process.is_stopped) return;
   process.is_stopped = true;
-  scheduler_->Note(absl::StrCat("stops ", task.ToString()));
   scheduler_->Stop(process.host);
 }
 
@@ -153,6 +154,38 @@ void SimulatedCluster::Resume(TaskId task) {
   process.is_stopped = false;
   scheduler_->Note(absl::StrCat("resumes ", task.ToString()));
   scheduler_->Resume(process.host);
+}
+
+void SimulatedCluster::MoveClock(TaskId task, absl::Duration by) {
+  absl::MutexLock lock(&mutex_);
+  clock_offsets_[task] += by;
+  const Process& process = processes_[task];
+  if (process.is_running) scheduler_->MoveClock(process.host, by);
+}
+
+bool SimulatedCluster::ReplaceCoordinator() {
+  {
+    absl::MutexLock lock(&mutex_);
+    Process& process = processes_[coordinator()];
+    if (!process.is_running || !process.is_stopped) return false;
+    replaced_.push_back(process.host);
+    process = {};
+  }
+  Start(coordinator());
+  return true;
+}
+
+void SimulatedCluster::ResumeReplaced() {
+  absl::MutexLock lock(&mutex_);
+  for (const HostId host : std::exchange(replaced_, {})) {
+    scheduler_->Note("resumes the coordinator that was replaced");
+    scheduler_->Resume(host);
+  }
+}
+
+bool SimulatedCluster::HasReplacedServers() const {
+  absl::MutexLock lock(&mutex_);
+  return server_start_count_ > options_.server_count;
 }
 
 bool SimulatedCluster::HasEnded(TaskId task) const {

@@ -44,6 +44,7 @@ class SimulatedCluster {
                    const SimulatedClusterOptions& options,
                    CoordinatorProgram coordinator_program);
 
+  static ClusterSpec SpecOf(const SimulatedClusterOptions& options);
   const ClusterSpec& spec() const { return spec_; }
   // Workers and parameter servers.
   const std::vector<TaskId>& served_tasks() const { return served_tasks_; }
@@ -52,20 +53,32 @@ class SimulatedCluster {
 
   // Starts a process of the task, unless one is running.
   void Start(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the process of the task as SIGKILL does.
-  void Kill(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the process of the task as SIGKILL does. Returns false if it has none.
+  bool Kill(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
   // As SIGSTOP and SIGCONT. They have no effect on a task without a process.
   void Stop(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves the wall clock of the task's machine.
+  void MoveClock(TaskId task, absl::Duration by) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Starts another coordinator while the present one is stopped, as a cluster
+  // manager does that takes the present one for dead. Returns false if it has
+  // ended.
+  bool ReplaceCoordinator() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Resumes the coordinators that were replaced.
+  void ResumeReplaced() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // True if the process of the task was killed or has ended, and is not
   // restarted.
   bool HasEnded(TaskId task) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until the process of the task has ended by itself and is not
-  // restarted. Returns its status, or kDeadlineExceeded.
+  // restarted. Returns its status, or kDeadlineExceeded at `deadline` of
+  // Clock::Real().
   absl::Status AwaitEnd(TaskId task, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // True if a parameter server was started a second time.
+  bool HasReplacedServers() const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many pushes the parameter servers have recognized as repeated.
   int64_t RepeatedPushCount() const;
 
@@ -93,6 +106,10 @@ class SimulatedCluster {
 
   mutable absl::Mutex mutex_;
   std::map<TaskId, Process> processes_ ABSL_GUARDED_BY(mutex_);
+  std::map<TaskId, absl::Duration> clock_offsets_ ABSL_GUARDED_BY(mutex_);
+  // Stopped coordinators that were replaced.
+  std::vector<HostId> replaced_ ABSL_GUARDED_BY(mutex_);
+  int server_start_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster::sim

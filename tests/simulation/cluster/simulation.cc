@@ -1,5 +1,6 @@
 #include "tests/simulation/cluster/simulation.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/random.h"
 #include "common/core/system/clock.h"
 #include "tests/simulation/cluster/faults.h"
 #include "tests/simulation/cluster/history.h"
@@ -36,32 +38,40 @@ void StartTimers() {
       Clock::Real()->Now() + absl::Microseconds(1));
 }
 
-SimulatedNetworkOptions DrawNetworkOptions(Scheduler* scheduler) {
+SimulatedNetworkOptions DrawNetworkOptions(RandomStream* random) {
   SimulatedNetworkOptions options;
-  options.transport.delay_max = absl::Microseconds(100 << scheduler->Below(8));
+  options.transport.delay_max = absl::Microseconds(100 << random->Below(8));
   options.transport.delay_long_one_in =
-      static_cast<int>(scheduler->Below(2) * 200);
-  options.duplicate_one_in = static_cast<int>(scheduler->Below(2) * 10);
+      static_cast<int>(random->Below(2) * 200);
+  options.duplicate_one_in = static_cast<int>(random->Below(2) * 10);
   return options;
 }
 
+bool WasContinued(const RunHistory& history) {
+  return std::any_of(
+      history.coordinators.begin(), history.coordinators.end(),
+      [](const auto& coordinator) { return coordinator->coordinator > 0; });
+}
+
+bool WasRolledBack(const RunHistory& history) {
+  return std::any_of(
+      history.coordinators.begin(), history.coordinators.end(),
+      [](const auto& coordinator) { return coordinator->rollback_count > 0; });
+}
+
 uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
-                       const StepHistory& history, int64_t repeated_push_count,
+                       const RunHistory& history, int64_t repeated_push_count,
                        const SimulatedNetwork& network) {
   const bool reached[] = {
-      faults.worker_kills > 0,
-      faults.server_kills > 0,
-      faults.worker_stops > 0,
-      faults.server_stops > 0,
-      faults.broken_connections > 0,
-      faults.closed_paths > 0,
-      faults.long_stops > 0,
-      report.lost_worker_count > 0,
-      report.retried_step_count > 0,
-      history.rollback_count > 0,
-      history.start_count > 1,
-      repeated_push_count > 0,
-      network.repeated_call_count() > 0,
+      faults.worker_kills > 0,      faults.server_kills > 0,
+      faults.worker_stops > 0,      faults.server_stops > 0,
+      faults.coordinator_stops > 0, faults.broken_connections > 0,
+      faults.closed_paths > 0,      faults.moved_clocks > 0,
+      faults.coordinator_kills > 0, faults.replaced_coordinators > 0,
+      WasContinued(history),        faults.long_stops > 0,
+      report.lost_worker_count > 0, report.retried_step_count > 0,
+      WasRolledBack(history),       history.coordinators.size() > 1,
+      repeated_push_count > 0,      network.repeated_call_count() > 0,
   };
   static_assert(std::size(reached) == std::size(kStates));
   uint64_t states = 0;
@@ -73,44 +83,66 @@ uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
 
 }  // namespace
 
-Scenario DrawScenario(Scheduler* scheduler) {
-  return {.step_count = 1 + static_cast<int>(scheduler->Below(kStepCountMax)),
-          .network = DrawNetworkOptions(scheduler),
-          .faults = DrawFaultPlan(scheduler)};
+Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed) {
+  RandomStream random(FoldIn(seed, "scenario"));
+  Scenario scenario;
+  scenario.training.step_count =
+      1 + static_cast<int>(random.Below(kStepCountMax));
+  scenario.training.steps_per_join =
+      1 + static_cast<int>(random.Below(kStepCountMax));
+  scenario.training.closures_in_flight = 1 + static_cast<int>(random.Below(3));
+  scenario.network = DrawNetworkOptions(&random);
+  scenario.pause_one_in = static_cast<int>(random.Below(2) * 1000);
+  scenario.pause_max = absl::Milliseconds(1 << random.Below(8));
+  scenario.faults = DrawFaults(mixture, SimulatedCluster::SpecOf({}), seed);
+  return scenario;
+}
+
+Scenario DrawScenario(uint64_t seed) {
+  RandomStream random(FoldIn(seed, "mixture"));
+  return DrawScenario(DrawMixture(&random), seed);
 }
 
 int SimulateTraining(Scheduler& scheduler, RunReport* report) {
-  return Simulate(scheduler, DrawScenario(&scheduler), report);
+  return Simulate(scheduler, DrawScenario(scheduler.seed()), report);
 }
 
 int Simulate(Scheduler& scheduler, const Scenario& scenario,
              RunReport* run_report) {
   StartTimers();
+  scheduler.SetPauses(scenario.pause_one_in, scenario.pause_max);
   // The threads of killed hosts may use these until the process exits.
   auto& network = *new SimulatedNetwork(&scheduler, scenario.network);
-  auto& history = *new StepHistory;
+  auto& history = *new RunHistory;
+  auto& record = *new JobRecord;
   auto& report = *new TrainingReport;
   SimulatedCluster* cluster = nullptr;
   cluster = new SimulatedCluster(
       &scheduler, &network, {}, [&](const TaskIdentity& self) {
-        return Train(cluster->spec(), self, &network, scenario.step_count,
-                     &history, &report);
+        return Train(cluster->spec(), self, &network, scenario.training,
+                     &record, &history, &report);
       });
   for (const TaskId task : cluster->served_tasks()) cluster->Start(task);
   const TaskId coordinator = SimulatedCluster::coordinator();
   cluster->Start(coordinator);
 
-  const FaultCounts faults =
-      InjectFaults(scenario.faults, &scheduler, &network, cluster,
-                   [&] { return cluster->HasEnded(coordinator); });
+  const FaultCounts faults = InjectFaults(
+      scenario.faults, &scheduler, &network, cluster,
+      [&] { return cluster->HasEnded(coordinator); },
+      [&] { return record.may_continue; });
   const absl::Time healed = absl::Now();
   const absl::Status end =
-      cluster->AwaitEnd(coordinator, healed + kRecoveryTimeMax);
+      cluster->AwaitEnd(coordinator, Clock::Real()->Now() + kRecoveryTimeMax);
   if (absl::IsDeadlineExceeded(end)) {
     scheduler.ReportThreads();
   } else {
     history.end = end;
     history.recovery_time = absl::Now() - healed;
+  }
+  history.has_replaced_servers = cluster->HasReplacedServers();
+  if (AreHarmless(scenario.faults)) {
+    history.false_loss_count =
+        report.lost_worker_count + report.lost_server_count;
   }
   const std::vector<std::string> violations =
       FindViolations(history, kRecoveryTimeMax);
@@ -119,7 +151,7 @@ int Simulate(Scheduler& scheduler, const Scenario& scenario,
   }
   run_report->states = ReachedStates(faults, report, history,
                                      cluster->RepeatedPushCount(), network);
-  run_report->value = scenario.step_count;
+  run_report->value = scenario.training.step_count;
   return violations.empty() ? 0 : 1;
 }
 

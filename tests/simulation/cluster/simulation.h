@@ -1,8 +1,12 @@
 #ifndef TESTS_SIMULATION_CLUSTER_SIMULATION_H_
 #define TESTS_SIMULATION_CLUSTER_SIMULATION_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/strings/string_view.h"
 #include "tests/simulation/cluster/faults.h"
+#include "tests/simulation/cluster/training.h"
 #include "tests/simulation/network/simulated_network.h"
 #include "tests/simulation/scheduler/scheduler.h"
 #include "tests/simulation/scheduler/seed_runs.h"
@@ -16,8 +20,13 @@ inline constexpr absl::string_view kStates[] = {
     "a server was killed",
     "a worker was stopped",
     "a server was stopped",
+    "the coordinator was stopped",
     "a connection was broken",
     "a path was closed",
+    "a clock was moved",
+    "the coordinator was killed",
+    "the coordinator was replaced while it was stopped",
+    "a coordinator continued the job of another one",
     "a task was stopped for longer than the heartbeat timeout",
     "a worker was lost",
     "a step was retried",
@@ -28,20 +37,25 @@ inline constexpr absl::string_view kStates[] = {
 };
 
 struct Scenario {
-  int step_count = 1;
+  // How often threads pause, and for how long: see Scheduler::SetPauses().
+  int pause_one_in = 0;
+  absl::Duration pause_max;
+  TrainingOptions training;
   SimulatedNetworkOptions network;
-  FaultPlan faults;
+  std::vector<PlannedFault> faults;
 };
 
-Scenario DrawScenario(Scheduler* scheduler);
+// The scenario depends on `seed` alone, and not on what the scheduler chooses.
+Scenario DrawScenario(uint64_t seed);
+// The same with faults of this mixture.
+Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed);
 
-// Trains on a simulated cluster. The seed of `scheduler` determines when the
-// faults of the scenario happen, and where. Writes a timeline to standard
-// error, and what FindViolations() returns. Returns 0 if there is none, and 1
-// otherwise.
+// Trains on a simulated cluster, with the choices of `scheduler`. Writes a
+// timeline to standard error, and what FindViolations() returns. Returns 0 if
+// there is none, and 1 otherwise.
 int Simulate(Scheduler& scheduler, const Scenario& scenario, RunReport* report);
 
-// The same with a scenario that the seed determines, too.
+// The same with the scenario of the scheduler's seed.
 int SimulateTraining(Scheduler& scheduler, RunReport* report);
 
 }  // namespace muster::sim

@@ -15,6 +15,12 @@ bool WasRestarted(const SeedRun& run) {
   return (run.report.states >> (state - std::begin(kStates)) & 1) != 0;
 }
 
+// Trains with faults of this mixture.
+int SimulateWith(const FaultMixture& mixture, Scheduler& scheduler,
+                 RunReport* report) {
+  return Simulate(scheduler, DrawScenario(mixture, scheduler.seed()), report);
+}
+
 TEST(SimulationTest, AppliesEachStepOnceWithFaults) {
   uint64_t states = 0;
   for (const SeedRun& run : ExpectSuccess(300, SimulateTraining)) {
@@ -28,13 +34,11 @@ TEST(SimulationTest, AppliesEachStepOnceWithFaults) {
 TEST(SimulationTest, WaitsForServersThatStopWhileTrainingStarts) {
   for (const SeedRun& run :
        ExpectSuccess(200, [](Scheduler&scheduler, RunReport*report) -> int {
-         return Simulate(scheduler,
-                         {.step_count = 2,
-                          .faults = {.fault_count = 1,
-                                     .pause_max = absl::Milliseconds(60),
-                                     .stop_max = absl::Seconds(4),
-                                     .stops_servers = true}},
-                         report);
+         return SimulateWith({.fault_count = 1,
+                              .pause_max = absl::Milliseconds(60),
+                              .stop_max = absl::Seconds(4),
+                              .stops_servers = true},
+                             scheduler, report);
        })) {
     EXPECT_FALSE(WasRestarted(run)) << OutputOf(run.seed);
   }
@@ -44,12 +48,10 @@ TEST(SimulationTest, RecoversServersThatDieWhileVariablesAreCreated) {
   int restarted_count = 0;
   for (const SeedRun& run :
        ExpectSuccess(400, [](Scheduler&scheduler, RunReport*report) -> int {
-         return Simulate(scheduler,
-                         {.step_count = 2,
-                          .faults = {.fault_count = 1,
-                                     .pause_max = absl::Milliseconds(20),
-                                     .kills_servers = true}},
-                         report);
+         return SimulateWith({.fault_count = 1,
+                              .pause_max = absl::Milliseconds(20),
+                              .kills_servers = true},
+                             scheduler, report);
        })) {
     if (WasRestarted(run)) ++restarted_count;
   }

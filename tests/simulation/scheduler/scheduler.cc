@@ -227,7 +227,17 @@ void Scheduler::SwitchTo(SimulatedThread* next) {
 
 void Scheduler::Yield() { SwitchTo(Choose()); }
 
+void Scheduler::SetPauses(int one_in, absl::Duration longest) {
+  pause_one_in_ = one_in;
+  pause_max_nanoseconds_ =
+      std::max<int64_t>(1, absl::ToInt64Nanoseconds(longest));
+}
+
 void Scheduler::MaybeYield() {
+  if (pause_one_in_ > 0 && Below(static_cast<uint64_t>(pause_one_in_)) == 0) {
+    const uint64_t pause = Below(static_cast<uint64_t>(pause_max_nanoseconds_));
+    Block("a processor", nullptr, now_ + static_cast<int64_t>(pause));
+  }
   if (options_.switch_one_in == 0) return;
   if (Below(static_cast<uint64_t>(options_.switch_one_in)) == 0) {
     Yield();
@@ -285,8 +295,17 @@ void Scheduler::Stop(HostId host) { SetHostState(host, HostState::kStopped); }
 void Scheduler::Resume(HostId host) { SetHostState(host, HostState::kRunning); }
 void Scheduler::Kill(HostId host) { SetHostState(host, HostState::kKilled); }
 
+void Scheduler::MoveClock(HostId host, absl::Duration by) {
+  hosts_[host].clock_offset_nanoseconds += absl::ToInt64Nanoseconds(by);
+}
+
+int64_t Scheduler::clock_offset_nanoseconds() const {
+  return hosts_[current->host].clock_offset_nanoseconds;
+}
+
 void Scheduler::Note(absl::string_view line) const {
   WriteError(absl::StrCat(
+      kNoteMark,
       absl::FormatDuration(absl::Trunc(Elapsed(), absl::Microseconds(1))), " ",
       hosts_[current == nullptr ? kSimulationHost : current->host].name, ": ",
       line, "\n"));

@@ -46,6 +46,9 @@ struct SchedulerOptions {
   ChoiceLog* log = nullptr;
 };
 
+// Begins each line of Scheduler::Note().
+inline constexpr absl::string_view kNoteMark = "T+";
+
 // With which status the process exits if the scheduler ends the run. A report
 // on standard error names what each thread waits for.
 inline constexpr int kExitDeadlock = 3;
@@ -73,6 +76,7 @@ class Scheduler {
   // Identifies all choices so far.
   uint64_t choice_hash() const { return choices_.hash(); }
   int64_t choice_count() const { return choices_.count(); }
+  uint64_t seed() const { return options_.seed; }
 
   // Uniform in [0, bound). All randomness of a simulation comes from here.
   uint64_t Below(uint64_t bound);
@@ -97,7 +101,14 @@ class Scheduler {
     return hosts_[host].state == HostState::kRunning;
   }
 
-  // Writes the virtual time, the host and `line` to standard error.
+  // Moves the wall clock of a host (CLOCK_REALTIME), as an administrator or a
+  // time server may do. The other clocks go on.
+  void MoveClock(HostId host, absl::Duration by);
+  // By how much the wall clock of the calling thread's host was moved.
+  int64_t clock_offset_nanoseconds() const;
+
+  // Writes a line of the timeline to standard error: kNoteMark, the virtual
+  // time, the host and `line`.
   void Note(absl::string_view line) const;
 
   // Writes to standard error what each thread waits for, with its stack.
@@ -107,9 +118,14 @@ class Scheduler {
 
   SimulatedThread* self() const;
 
+  // From now on, a thread may pause before it locks a mutex, with probability
+  // 1 / `one_in`, for up to `longest`, as if the kernel ran other threads
+  // meanwhile. `one_in` 0: never, as at the start.
+  void SetPauses(int one_in, absl::Duration longest);
+
   // Lets any thread that can run continue, perhaps the calling one.
   void Yield();
-  // Yields with the probability of the options.
+  // Yields with the probability of the options, or pauses: see SetPauses().
   void MaybeYield();
   // Blocks the calling thread until Wake() or `deadline`. `kind` says what it
   // waits for, and `object` which one. Returns false at the deadline. A thread
@@ -133,6 +149,7 @@ class Scheduler {
   struct Host {
     std::string name;
     HostState state = HostState::kRunning;
+    int64_t clock_offset_nanoseconds = 0;
   };
 
   explicit Scheduler(const SchedulerOptions& options);
@@ -151,6 +168,8 @@ class Scheduler {
   const SchedulerOptions options_;
   RandomStream random_;
   ChoiceHash choices_;
+  int pause_one_in_ = 0;
+  int64_t pause_max_nanoseconds_ = 1;
   int64_t now_ = 0;
   int next_thread_id_ = 0;
   HostId host_of_next_thread_ = -1;  // -1: that of the creating thread.

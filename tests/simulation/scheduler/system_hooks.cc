@@ -58,16 +58,18 @@ int64_t Nanoseconds(const timespec& time) {
   return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-int64_t StartSeconds(clockid_t clock) {
+// The time of a clock when the simulation starts.
+int64_t StartOf(clockid_t clock) {
   switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
-      return kStartRealtimeSeconds;
+      return kStartRealtimeSeconds * kNanosecondsPerSecond +
+             Scheduler::Running()->clock_offset_nanoseconds();
     case CLOCK_THREAD_CPUTIME_ID:
     case CLOCK_PROCESS_CPUTIME_ID:
       return 0;
     default:
-      return kStartMonotonicSeconds;
+      return kStartMonotonicSeconds * kNanosecondsPerSecond;
   }
 }
 
@@ -82,12 +84,13 @@ void SleepUntil(Scheduler& scheduler, int64_t deadline) {
 int64_t FromClock(clockid_t clock, const timespec& time) {
   // A deadline in the far future overflows.
   if (time.tv_sec >= kNever / kNanosecondsPerSecond) return kNever;
-  return Nanoseconds(time) - StartSeconds(clock) * kNanosecondsPerSecond;
+  return Nanoseconds(time) - StartOf(clock);
 }
 
 timespec ToClock(clockid_t clock, int64_t nanoseconds) {
-  return {.tv_sec = StartSeconds(clock) + nanoseconds / kNanosecondsPerSecond,
-          .tv_nsec = nanoseconds % kNanosecondsPerSecond};
+  const int64_t time = StartOf(clock) + nanoseconds;
+  return {.tv_sec = time / kNanosecondsPerSecond,
+          .tv_nsec = time % kNanosecondsPerSecond};
 }
 
 extern "C" {

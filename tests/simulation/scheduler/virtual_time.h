@@ -11,7 +11,8 @@ namespace muster::sim {
 inline constexpr int64_t kStartRealtimeSeconds = 1'700'000'000;
 inline constexpr int64_t kStartMonotonicSeconds = 1'000;
 
-// Converts between times of a clock and nanoseconds since the start.
+// Converts between times of a clock of the calling thread's host and
+// nanoseconds since the start.
 int64_t FromClock(clockid_t clock, const timespec& time);
 timespec ToClock(clockid_t clock, int64_t nanoseconds);
 
