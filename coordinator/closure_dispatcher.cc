@@ -248,6 +248,9 @@ void ClosureDispatcher::OnMessage(int worker, uint64_t session,
   if (status.ok()) {
     absl::MutexLock lock(&mutex_);
     WorkerRecord& record = sessions_.records()[worker];
+#ifdef MUSTER_PLANT_STALE_REPORTS
+    session = record.session;
+#endif
     if (record.session != session || is_stopping_) return;
     status = TakeIn(*report, *tensors, &record);
     NoteCapacity(record);

@@ -322,7 +322,9 @@ absl::Status ParameterShard::RollBack(uint64_t generation,
   // first.
   if (generation == generation_) return absl::OkStatus();
   generation_ = generation;
+#ifndef MUSTER_PLANT_KEPT_LEDGER
   ledger_.Clear();
+#endif
   ledger_.AdvanceLowWaterMark(low_water_mark);
   return absl::OkStatus();
 }

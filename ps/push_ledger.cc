@@ -29,6 +29,9 @@ absl::StatusOr<bool> PushLedger::Claim(const PushId& id) {
     ++remembered_count_;
     return true;
   }
+#ifdef MUSTER_PLANT_EARLY_REPEAT
+  return false;
+#endif
   // No deadline: the claiming thread only computes and never blocks.
   auto is_applied = [this, &id]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return IsApplied(id);

@@ -130,6 +130,9 @@ class ReconnectingStream {
 
   // True if events of the session reach the listener.
   bool IsCurrent(uint64_t session) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+#ifdef MUSTER_PLANT_STALE_REPORTS
+    return is_open_ && !is_stopping_;
+#endif
     return is_open_ && session == session_ && !is_stopping_;
   }
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

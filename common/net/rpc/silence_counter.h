@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace muster {
@@ -18,6 +19,16 @@ class SilenceCounter {
   explicit SilenceCounter(absl::Duration tick_interval)
       : tick_interval_(tick_interval) {}
 
+#ifdef MUSTER_PLANT_WALL_CLOCK
+  void OnReceived() { tick_count_ = absl::ToUnixMillis(absl::Now()); }
+  void OnTick() {
+    if (tick_count_ == 0) OnReceived();
+  }
+  bool IsLongerThan(absl::Duration timeout) const {
+    return tick_count_ > 0 &&
+           absl::Now() - absl::FromUnixMillis(tick_count_) > timeout;
+  }
+#else
   void OnReceived() { tick_count_ = 0; }
   void OnTick() { ++tick_count_; }
 
@@ -26,6 +37,7 @@ class SilenceCounter {
   bool IsLongerThan(absl::Duration timeout) const {
     return tick_count_ > std::max<int64_t>(2, timeout / tick_interval_);
   }
+#endif
 
  private:
   absl::Duration tick_interval_;
