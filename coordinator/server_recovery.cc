@@ -133,6 +133,7 @@ ServerRecovery::ServerRecovery(const Options& options, Parts parts)
     holders_.push_back(state.incarnation);
   }
   generation_ = options.generation;
+  announced_generation_ = options.generation;
   if (parts_.journal->is_continuing()) rollback_points_.DropFirstValues();
   thread_ = std::thread([this] { RunLoop(); });
 }
@@ -503,6 +504,21 @@ absl::Status ServerRecovery::RollServersBackTo(
   return parts_.variables->Restore(point.prefix, /*values_only=*/false);
 }
 
+absl::Status ServerRecovery::NoteHolders(
+    const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
+  std::vector<uint64_t> holders;
+  uint64_t generation = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& server : returned) {
+      holders_[server.server] = server.incarnation;
+    }
+    holders = holders_;
+    generation = generation_;
+  }
+  return parts_.journal->NoteServers(holders, generation);
+}
+
 void ServerRecovery::Announce(
     const RollbackPoint& point,
     const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
@@ -513,22 +529,17 @@ void ServerRecovery::Announce(
   const std::string what = absl::StrCat(
       "training was rolled back to ", DescribePoint(point), " after ",
       absl::StrJoin(report.servers, ", "), " restarted without variables");
+  if (const absl::Status noted = NoteHolders(returned); !noted.ok()) {
+    return GiveUp(noted);
+  }
   ClosureDispatcher::RollbackWork work{.kept = point.succeeded};
-  std::vector<uint64_t> holders;
   Handler handler;
   {
     absl::MutexLock lock(&mutex_);
     handler = handler_;
     is_calling_handler_ = static_cast<bool>(handler);
     work.generation = generation_;
-    for (const auto& server : returned) {
-      holders_[server.server] = server.incarnation;
-    }
-    holders = holders_;
   }
-  const absl::Status noted =
-      parts_.journal->NoteServers(holders, work.generation);
-  if (!noted.ok()) return GiveUp(noted);
   if (!handler) work.failure = absl::AbortedError(what);
   const ClosureIds undone = parts_.dispatcher->RollBack(work);
   report.undone_count = undone.size();
@@ -561,56 +572,6 @@ bool ServerRecovery::EndsBecauseReplaced() {
 
 void ServerRecovery::GiveUp(const absl::Status& why) {
   parts_.dispatcher->Abort(why);
-}
-
-// ---- The servers.
-
-std::string ServerRecovery::DescribeLoss() const {
-  std::vector<std::string> lost;
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].lost.ok()) continue;
-    lost.push_back(parts_.watch->channel(static_cast<int>(i)).peer());
-  }
-  if (lost.empty()) return "";
-  std::string checkpoint = "this run has written no checkpoint";
-  for (const RollbackPoint& point : rollback_points_.List()) {
-    if (point.prefix.empty() || !IsPublished(point.prefix)) continue;
-    checkpoint = absl::StrCat("the newest checkpoint is ", point.prefix);
-    break;
-  }
-  return absl::StrCat("the newest steps could not be saved, because ",
-                      absl::StrJoin(lost, ", "),
-                      lost.size() == 1 ? " is lost" : " are lost",
-                      ", with the variables there; ", checkpoint);
-}
-
-std::vector<RemoteVariableStore::ReplacedServer> ServerRecovery::Returned()
-    const {
-  std::vector<RemoteVariableStore::ReplacedServer> returned;
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  absl::MutexLock lock(&mutex_);
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].incarnation == holders_[i]) continue;
-    returned.push_back({static_cast<int>(i), states[i].incarnation});
-  }
-  return returned;
-}
-
-bool ServerRecovery::HasTrouble() const {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
-  return !Returned().empty() ||
-         std::any_of(states.begin(), states.end(),
-                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
-}
-
-std::vector<std::string> ServerRecovery::NamesOf(
-    const std::vector<RemoteVariableStore::ReplacedServer>& servers) const {
-  std::vector<std::string> names;
-  for (const auto& server : servers) {
-    names.push_back(parts_.watch->channel(server.server).peer());
-  }
-  return names;
 }
 
 }  // namespace muster

@@ -190,6 +190,11 @@ class ServerRecovery final : public TrainingRecovery {
       const RollbackPoint& point,
       const std::vector<RemoteVariableStore::ReplacedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records that the returned servers hold the variables from now on.
+  //   any  the journal cannot be written
+  absl::Status NoteHolders(
+      const std::vector<RemoteVariableStore::ReplacedServer>& returned)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Announce(
       const RollbackPoint& point,
       const std::vector<RemoteVariableStore::ReplacedServer>& returned)
