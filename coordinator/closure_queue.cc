@@ -30,6 +30,7 @@ absl::Status SuspectError(uint64_t id, int attempts, const absl::Status& why) {
 ClosureQueue::ClosureQueue(const Options& options)
     : options_(options),
       first_id_(options.first_id),
+      mark_max_(options.low_water_mark_max),
       worker_states_(options.worker_count, WorkerState(options)) {
   MUSTER_CHECK(options.worker_count > 0 && options.runner_count > 0);
   MUSTER_CHECK(options.first_id > 0);

@@ -54,6 +54,8 @@ class ClosureQueue {
     int worker_count = 0;
     // The id of the first closure; at least 1.
     uint64_t first_id = 1;
+    // As LimitLowWaterMark(), from the start.
+    uint64_t low_water_mark_max = std::numeric_limits<uint64_t>::max();
     // Closures that one worker runs concurrently.
     int runner_count = 1;
     int queued_closures_max = 256 * 1024;
@@ -90,8 +92,8 @@ class ClosureQueue {
   std::shared_ptr<RemoteValueState> Add(ClosureWork work);
 
   // Keeps the low-water mark at `limit` or below it. Servers then remember the
-  // closures from `limit` on, which a later coordinator may run again. Limits
-  // must not decrease, except after ContinueAt().
+  // closures from `limit` on, which a later coordinator may run again. The mark
+  // must not decrease.
   void LimitLowWaterMark(uint64_t limit) { mark_max_ = limit; }
 
   // Continues with the closure `id` of an earlier coordinator of the job, which
@@ -259,7 +261,7 @@ class ClosureQueue {
   // Closures first_id_, first_id_ + 1, and so on. The first one is unfinished.
   std::deque<Entry> entries_;
   uint64_t first_id_;
-  uint64_t mark_max_ = std::numeric_limits<uint64_t>::max();
+  uint64_t mark_max_;
   // The ids of queued closures in scheduling order; some have been cancelled.
   std::deque<uint64_t> pending_;
   std::vector<WorkerState> worker_states_;

@@ -305,6 +305,7 @@ void ClusterConnection::StartDispatcher() {
   dispatcher.job_seed = options_.seed;
   dispatcher.closure_ids = options_.closure_ids;
   dispatcher.generation = options_.generation;
+  dispatcher.queue.low_water_mark_max = journal_->identity().low_water_mark_max;
   dispatcher.coordinator_return_timeout = options_.coordinator_return_timeout;
   dispatcher.queue.runner_count = options_.closures_in_flight;
   dispatcher.queue.attempts_max = options_.attempts_per_closure_max;

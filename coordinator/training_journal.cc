@@ -103,6 +103,7 @@ absl::StatusOr<std::unique_ptr<TrainingJournal>> TrainingJournal::Open(
     identity.generation = predecessor->job().generation();
     identity.closure_ids.first_id = std::max<uint64_t>(
         identity.closure_ids.first_id, predecessor->closure_id_limit());
+    identity.low_water_mark_max = predecessor->training().next_closure_id();
   }
   return make(*std::move(opened));
 }
@@ -146,12 +147,14 @@ absl::Status TrainingJournal::Begin(
       state = *continued_;
       repeated_id_max_ = newest_step_id;
       fit_number_ = continued_->training().fit_number();
-      dispatcher->LimitLowWaterMark(continued_->training().next_closure_id());
       LOG(INFO) << "continuing the training of the last coordinator ("
                 << continued_->opened_by() << ") in epoch "
                 << continued_->training().state().epoch() + 1 << " after step "
                 << continued_->training().state().step_in_epoch();
     }
+    dispatcher->LimitLowWaterMark(continued_.has_value()
+                                      ? continued_->training().next_closure_id()
+                                      : kNoLimit);
     job_.set_job_id(identity_.job_id);
     job_.set_seed(identity_.seed);
     job_.set_generation(servers.empty() ? 0 : servers[0].generation);

@@ -4,6 +4,7 @@
 #include <any>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,9 @@ class TrainingJournal {
     uint64_t seed = 0;
     uint64_t generation = 0;
     ClosureIdReservation::Options closure_ids;
+    // The limit of the low-water mark until Begin(). Servers must not forget
+    // closures that are run again.
+    uint64_t low_water_mark_max = std::numeric_limits<uint64_t>::max();
   };
 
   // The place of a loop between two closures.

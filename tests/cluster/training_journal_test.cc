@@ -45,6 +45,13 @@ Graph CountingStep() {
   return std::move(builder).Build().value();
 }
 
+Graph ReadingStep() {
+  GraphBuilder builder(&BuiltinOps(), "read");
+  builder.Parameter("x", {DType::kInt64, {}});
+  builder.AddResult(ReadVariable(builder, kCounter));
+  return std::move(builder).Build().value();
+}
+
 // A coordinator whose program trains as Fit() does: its progress is the number
 // of steps whose results it has taken.
 class Coordinator {
@@ -90,6 +97,18 @@ class Coordinator {
                 ++step_count_;
                 return absl::OkStatus();
               })
+        .status();
+  }
+
+  // Runs steps that only read, on the workers.
+  absl::Status Evaluate(int64_t step_count) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<StepLoop> loop,
+        strategy_->CreateLoop(ReadingStep(), Dataset::Range(step_count),
+                              LoopKind::kEvaluate));
+    return loop
+        ->Run(step_count,
+              [](absl::Span<const Tensor>) { return absl::OkStatus(); })
         .status();
   }
 
@@ -149,6 +168,18 @@ TEST_F(TrainingJournalTest, StepsAfterThePlaceCountOnce) {
   EXPECT_THAT(second->Count(), IsOkAndHolds(100));
   ASSERT_OK(second->TrainUntil(130));
   EXPECT_THAT(second->Count(), IsOkAndHolds(130));
+}
+
+// The closures of an evaluation have higher ids than the steps that follow.
+TEST_F(TrainingJournalTest, StepsAfterAnEvaluationCount) {
+  ASSERT_OK(first_->TrainUntil(40));
+  ASSERT_OK_AND_ASSIGN(const auto second, BeginSecond());
+  ASSERT_OK(second->Evaluate(10));
+  ASSERT_OK(second->TrainUntil(100));
+  EXPECT_THAT(second->Count(), IsOkAndHolds(100));
+  ASSERT_OK(second->Evaluate(10));
+  ASSERT_OK(second->TrainUntil(120));
+  EXPECT_THAT(second->Count(), IsOkAndHolds(120));
 }
 
 TEST_F(TrainingJournalTest, ALaterCoordinatorEndsOneThatStillRuns) {
