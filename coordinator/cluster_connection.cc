@@ -451,6 +451,12 @@ void ClusterConnection::NoteShards() {
   journal_->NoteShardCounts(std::move(counts));
 }
 
+void ClusterConnection::AddToTrace(TraceCollector* trace) const {
+  for (const TaskId task : WorkersAndServers(options_.cluster)) {
+    trace->Add(task.ToString(), network_->Connect(ChannelTo(task)));
+  }
+}
+
 void ClusterConnection::Interrupt() {
   dispatcher_->Abort(absl::CancelledError("training was stopped by a signal"));
   recovery_->OnServerChange();

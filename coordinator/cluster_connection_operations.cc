@@ -13,12 +13,11 @@
 #include "common/net/process/job_control.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/status/status_report.h"
-#include "common/net/status/trace_collector.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
 
 // What operators see of a ClusterConnection, and what they ask of it: metrics,
-// status, traces, and the drain of a worker.
+// status, and the drain of a worker.
 namespace muster {
 namespace {
 
@@ -84,12 +83,6 @@ void ClusterConnection::AddStatus(StatusReport* report) const {
     report->readiness.push_back(absl::UnavailableError(
         missing.empty() ? "connecting to the parameter servers"
                         : absl::StrCat("waiting for ", missing)));
-  }
-}
-
-void ClusterConnection::AddToTrace(TraceCollector* trace) const {
-  for (const TaskId task : WorkersAndServers(options_.cluster)) {
-    trace->Add(task.ToString(), network_->Connect(ChannelTo(task)));
   }
 }
 

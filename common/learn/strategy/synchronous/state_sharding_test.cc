@@ -351,7 +351,9 @@ TEST_P(StateShardingTest, TrainsTheSameBitsWithASharedState) {
       ASSERT_OK(sharded.Run(step));
     }
     ExpectSameValues(sharded, wanted);
-    if (of.balances) EXPECT_LT(sharded.LargestShare(), 1.1);
+    if (of.balances) {
+      EXPECT_LT(sharded.LargestShare(), 1.1);
+    }
     const bool has_slots = std::string(of.name) != "no slots";
     EXPECT_EQ(sharded.store(0).StateBytes().value() <
                   wanted.store(0).StateBytes().value(),
