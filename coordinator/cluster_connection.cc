@@ -172,21 +172,25 @@ absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
             .Call<proto::DescribeResponse>(kDescribeMethod,
                                            proto::DescribeRequest(),
                                            {.timeout = kDescribeTimeout});
-    if (!described.ok()) return WithLoss(described.status());
+    // The tasks keep what they have, and this process may find it.
+    if (!described.ok()) {
+      return WithExitCode(described.status(), ExitCode::kRestartMe);
+    }
     newest_step_id = std::max(newest_step_id, described->newest_step_id());
     servers.push_back({.name = task.ToString(),
                        .incarnation = watch_->incarnation(task.index),
                        .job_id = described->job_id(),
                        .generation = described->generation()});
   }
-  absl::StatusOr<Adoption> adoption = journal_->Decide(servers);
+  const absl::StatusOr<Adoption> adoption = journal_->Decide(servers);
   absl::Status status = adoption.status();
   if (status.ok() && adoption->kind == AdoptionKind::kEndTasks) {
-    status = WithExitCode(
-        absl::AbortedError("the last coordinator had ended the job with "
-                           "success, and some tasks were not told"),
-        ExitCode::kOk);
-  } else if (status.ok() && adoption->kind == AdoptionKind::kRestartTasks) {
+    EndJob(absl::OkStatus());
+    return absl::AbortedError(
+        "the last coordinator had ended the job with success, and some tasks "
+        "were not told; they end now, and nothing is trained");
+  }
+  if (status.ok() && adoption->kind == AdoptionKind::kRestartTasks) {
     status = WithExitCode(
         absl::AbortedError(absl::StrCat(
             "all tasks are to be started again, because the training of the "

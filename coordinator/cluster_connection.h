@@ -120,8 +120,9 @@ class ClusterConnection {
   //                        had connected; exit code kRestartMe
   //   kAborted             the tasks work for an earlier coordinator whose
   //                        training cannot be continued with them. All tasks
-  //                        are told to end with kRestartMe, as this one; or
-  //                        with kOk, if the job had succeeded
+  //                        are told to end with kRestartMe, as this one. If
+  //                        the job had succeeded, they are told to end with
+  //                        kOk, and this error has no exit code
   //   others               the journal cannot be read or written
   //   others               Options::failure
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(

@@ -156,8 +156,9 @@ class ServerRecovery final : public TrainingRecovery {
 
   // Blocks while a rollback has begun and its handler has not returned; without
   // a handler, until the failure is stored. Returns the number of the last
-  // rollback. Values that were read between two equal numbers are of one time
-  // between two rollbacks, which the handler knows. Does not block the handler.
+  // rollback. Values that were read between two calls with equal results are
+  // from after that rollback and before the next one. In the handler, returns
+  // at once.
   //   kDeadlineExceeded  the recovery of parameter servers does not end
   absl::StatusOr<uint64_t> AwaitAnnouncement() ABSL_LOCKS_EXCLUDED(mutex_);
 

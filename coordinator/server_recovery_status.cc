@@ -11,7 +11,7 @@
 #include "coordinator/server_recovery.h"
 #include "coordinator/server_watch.h"
 
-// What ServerRecovery knows of the servers.
+// The state of the servers during a recovery, and its description.
 namespace muster {
 
 std::string ServerRecovery::DescribeLoss() const {

@@ -174,10 +174,14 @@ bool TrainingJournal::is_continuing() const {
   return continued_.has_value();
 }
 
-bool TrainingJournal::is_repeating() const {
+bool TrainingJournal::is_repeating() {
+  if (!is_kept()) return false;
   absl::MutexLock lock(&mutex_);
   if (continued_.has_value()) return true;
-  return repeated_id_max_ != 0 && !dispatcher_->HasFinished(repeated_id_max_);
+  if (repeated_id_max_ == 0) return false;
+  const bool has_finished = dispatcher_->HasFinished(repeated_id_max_);
+  if (has_finished) repeated_id_max_ = 0;
+  return !has_finished;
 }
 
 std::optional<TrainingState> TrainingJournal::TakeProgress() {

@@ -115,7 +115,7 @@ class TrainingJournal {
   bool is_continuing() const ABSL_LOCKS_EXCLUDED(mutex_);
   // True while steps are run that an earlier coordinator may have run, on some
   // servers only. A snapshot would not be one between two steps.
-  bool is_repeating() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_repeating() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the state of training to continue from, on the first call while
   // is_continuing().
@@ -186,7 +186,7 @@ class TrainingJournal {
   std::optional<proto::JournalRecord> continued_ ABSL_GUARDED_BY(mutex_);
   bool has_given_progress_ ABSL_GUARDED_BY(mutex_) = false;
   // Servers have applied closures up to this one for an earlier coordinator; 0
-  // for none.
+  // for none, and once all of them have finished here.
   uint64_t repeated_id_max_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<std::any()> progress_source_ ABSL_GUARDED_BY(mutex_);
   int fit_number_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -21,6 +21,10 @@ namespace {
 
 constexpr absl::string_view kNamePrefix = "epoch-";
 
+// A running coordinator removes a file only when it has written
+// file_bytes_max.
+constexpr int kReadAttemptsMax = 10;
+
 // The name of a file: "epoch-000002.000000" is the first file of epoch 2.
 struct FileName {
   uint64_t epoch = 0;
@@ -154,7 +158,7 @@ std::string CoordinatorJournal::PathOf(uint64_t epoch, int part) const {
 }
 
 absl::StatusOr<std::optional<proto::JournalRecord>>
-CoordinatorJournal::ReadPredecessor() const {
+CoordinatorJournal::ReadPredecessor(int attempt) const {
   ASSIGN_OR_RETURN(const std::vector<FileName> files,
                    ListFiles(options_.disk, options_.folder));
   for (const FileName& name : files) {
@@ -162,7 +166,9 @@ CoordinatorJournal::ReadPredecessor() const {
     absl::StatusOr<proto::JournalRecord> state =
         ReadState(options_.disk, PathOf(name.epoch, name.part));
     // Its coordinator has begun the next file and removed this one.
-    if (absl::IsNotFound(state.status())) return ReadPredecessor();
+    if (absl::IsNotFound(state.status()) && attempt < kReadAttemptsMax) {
+      return ReadPredecessor(attempt + 1);
+    }
     if (!state.ok()) {
       return WithMessage(
           state.status(),
@@ -245,13 +251,17 @@ absl::Status CoordinatorJournal::AppendToFile(
 }
 
 absl::Status CoordinatorJournal::Rotate() {
-  if (file_->size_bytes() < options_.file_bytes_max) return absl::OkStatus();
+  // The whole state may be larger than a file should be.
+  const int64_t size_bytes_max =
+      std::max(options_.file_bytes_max, 2 * first_record_bytes_);
+  if (file_->size_bytes() < size_bytes_max) return absl::OkStatus();
   const std::string full = PathOf(epoch_, part_);
   ++part_;
   const std::string path = PathOf(epoch_, part_);
   state_.set_opened_by(options_.opened_by);
-  RETURN_IF_ERROR(options_.disk->CreateExclusive(
-      path, FrameJournalRecord(state_.SerializeAsString())));
+  const std::string record = FrameJournalRecord(state_.SerializeAsString());
+  first_record_bytes_ = static_cast<int64_t>(record.size());
+  RETURN_IF_ERROR(options_.disk->CreateExclusive(path, record));
   ASSIGN_OR_RETURN(file_, options_.disk->AppendFile(path));
   return options_.disk->Remove(full);
 }

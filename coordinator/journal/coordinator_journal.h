@@ -24,7 +24,7 @@ namespace muster {
 //
 // The first file of an epoch is created exclusively, so two coordinators never
 // have the same epoch. A file that has grown to file_bytes_max is followed by
-// another one that begins with the whole state.
+// another one that begins with the whole state, or grows to twice that state.
 //
 // After an error of the disk every further call returns that error, because
 // what was written may be lost.
@@ -61,7 +61,9 @@ class CoordinatorJournal {
   // if there is none. An earlier coordinator may still be running. Its state
   // is final once all workers and servers refuse it.
   //   kDataLoss  the journal is damaged; the message says where, and what to do
-  absl::StatusOr<std::optional<proto::JournalRecord>> ReadPredecessor() const;
+  absl::StatusOr<std::optional<proto::JournalRecord>> ReadPredecessor() const {
+    return ReadPredecessor(/*attempt=*/1);
+  }
 
   // Writes the whole state with which this coordinator begins, which needs
   // `job`, and removes the files of earlier coordinators. Call it once, before
@@ -92,6 +94,9 @@ class CoordinatorJournal {
   CoordinatorJournal(Options options, uint64_t epoch,
                      std::unique_ptr<AppendableFile> file);
 
+  // Lists the folder again if a file was removed meanwhile.
+  absl::StatusOr<std::optional<proto::JournalRecord>> ReadPredecessor(
+      int attempt) const;
   std::string PathOf(uint64_t epoch, int part) const;
   void RunLoop() ABSL_LOCKS_EXCLUDED(writing_, mutex_);
   absl::Status Append(const proto::JournalRecord& change)
@@ -112,6 +117,8 @@ class CoordinatorJournal {
   absl::Mutex writing_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::unique_ptr<AppendableFile> file_ ABSL_GUARDED_BY(writing_);
   int part_ ABSL_GUARDED_BY(writing_) = 0;
+  // The size of the whole state at the beginning of the file.
+  int64_t first_record_bytes_ ABSL_GUARDED_BY(writing_) = 0;
   // All records of this coordinator merged.
   proto::JournalRecord state_ ABSL_GUARDED_BY(writing_);
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -118,6 +119,20 @@ TEST(CoordinatorJournalTest, ContinuesAFullFileInAnother) {
   EXPECT_EQ(StepOf(*successor), 50);
   ASSERT_OK_AND_ASSIGN(const auto state, successor->ReadPredecessor());
   EXPECT_EQ(state->job().job_id(), "job");
+}
+
+TEST(CoordinatorJournalTest, AStateLargerThanAFileIsNotWrittenWithEachRecord) {
+  SimulatedDisk disk;
+  const auto journal = Open(&disk, /*file_bytes_max=*/100);
+  proto::JournalRecord state = Job();
+  state.mutable_job()->set_job_id(std::string(10000, 'j'));
+  ASSERT_OK(journal->Begin(state));
+  const std::vector<std::string> files = disk.Paths();
+  for (int64_t step = 1; step <= 50; ++step) {
+    ASSERT_OK(journal->Write(Step(step)));
+  }
+  EXPECT_EQ(disk.Paths(), files);
+  EXPECT_EQ(StepOf(*Open(&disk)), 50);
 }
 
 // After a crash at any operation, a successor finds each record for which

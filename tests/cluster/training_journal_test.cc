@@ -28,6 +28,7 @@
 #include "gtest/gtest.h"
 #include "proto/training_state.pb.h"
 #include "proto/variable.pb.h"
+#include "ps/parameter_service.h"
 #include "tests/cluster/test_cluster.h"
 
 namespace muster {
@@ -110,6 +111,10 @@ class Coordinator {
         ->Run(step_count,
               [](absl::Span<const Tensor>) { return absl::OkStatus(); })
         .status();
+  }
+
+  void NoteEnd(int exit_code) {
+    strategy_->connection()->journal().NoteEnd(exit_code, "the end");
   }
 
   int64_t step_count() const { return step_count_; }
@@ -229,6 +234,22 @@ TEST_F(TrainingJournalTest, CompleteTrainingIsNotRepeated) {
 
 TEST_F(TrainingJournalTest, TasksThatHaveNotTrainedAreRestarted) {
   ExpectTasksAreRestarted("training had not begun");
+}
+
+TEST_F(TrainingJournalTest, TasksThatWereNotToldOfTheEndAreTold) {
+  ASSERT_OK(first_->TrainUntil(40));
+  first_->NoteEnd(/*exit_code=*/0);
+  EXPECT_THAT(BeginSecond(), StatusIs(absl::StatusCode::kAborted,
+                                      HasSubstr("some tasks were not told")));
+  const ParameterService::Outcome end = cluster_.server(0).AwaitEnd();
+  EXPECT_EQ(end.end, ParameterService::End::kJobEnd);
+  EXPECT_EQ(end.exit_code, 0);
+}
+
+TEST_F(TrainingJournalTest, TasksOfAFailedJobAreRestarted) {
+  ASSERT_OK(first_->TrainUntil(40));
+  first_->NoteEnd(/*exit_code=*/1);
+  ExpectTasksAreRestarted("had ended the job");
 }
 
 TEST_F(TrainingJournalTest, RepeatedStepsAreNoSnapshotToRollBackTo) {

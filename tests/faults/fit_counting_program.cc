@@ -112,7 +112,6 @@ absl::Status Train(Task& task) {
                               if (std::filesystem::exists(until)) {
                                 model.StopTraining();
                               }
-
                               std::cout << "end of epoch " << epoch + 1
                                         << std::endl;
                               return absl::OkStatus();
