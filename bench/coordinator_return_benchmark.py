@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Kills a coordinator again and again while it trains, and measures the pauses.
+"""Kills a coordinator again and again while it trains, and measures the pauses. Then compares
+whole runs with and without a journal.
 
   bazel build //deploy/launch //worker //ps //coordinator //tests/faults:fit_counting_program
-  bench/coordinator_return_benchmark.py [--kills=100]
+  bench/coordinator_return_benchmark.py [--kills=100] [--launches=5]
 
 `launch --restart` starts two workers, two parameter servers and a program whose
 variables count its steps, and starts the coordinator again after each kill. A
@@ -110,12 +111,41 @@ def measure(kills):
     return pauses, int(counted[1])
 
 
+def run_seconds(steps, epochs, timeout):
+    """Returns the time of a whole run without kills. "0" keeps no journal."""
+    binaries = ROOT / "bazel-bin"
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.monotonic()
+        subprocess.run(
+            [
+                binaries / "deploy/launch/launch", "--workers=2", "--ps=2",
+                f"--run_dir={folder}", f"--coordinator_return_timeout={timeout}",
+                f"--program={binaries}/tests/faults/fit_counting_program",
+                "--", "--set", f"epochs={epochs}", "--set", f"steps={steps}",
+            ],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return time.monotonic() - start
+
+
+def print_price(launches):
+    for steps, epochs in ((20000, 1), (STEPS, 200)):
+        ratios = []
+        for _ in range(launches):
+            without = run_seconds(steps, epochs, "0")
+            ratios.append(run_seconds(steps, epochs, "2m") / without)
+        print(f"run of {epochs} epochs of {steps} steps with a journal: "
+              f"{statistics.median(ratios):.2f} of one without "
+              f"({min(ratios):.2f} to {max(ratios):.2f})")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
-    kills = parser.parse_args().kills
+    parser.add_argument("--launches", type=int, default=5)
+    arguments = parser.parse_args()
+    kills = arguments.kills
     pauses, steps = measure(kills)
     worst = percentile(pauses, 0.99)
     print(f"{kills} kills of the coordinator in {steps} steps: each counted "
@@ -123,6 +153,7 @@ def main():
     print(f"pause: median {statistics.median(pauses):.2f} s, p99 {worst:.2f} s,"
           f" at most {max(pauses):.2f} s; {worst / PAUSE_BUDGET_S:.2f} of "
           f"{PAUSE_BUDGET_S:.0f} s")
+    print_price(arguments.launches)
 
 
 if __name__ == "__main__":
