@@ -13,13 +13,18 @@ namespace {
 // launch has.
 constexpr absl::Duration kReportTime = absl::Seconds(15);
 
+// A task that a signal ended, or that asks for a restart, has at least this
+// exit code.
+constexpr int kLossCodeMin = 128;
+
 constexpr int kFailure = static_cast<int>(ExitCode::kFailure);
 constexpr int kUsage = static_cast<int>(ExitCode::kUsage);
 
 }  // namespace
 
 JobWatch::JobWatch(const ClusterPlan& plan)
-    : has_coordinator_(HasCoordinator(plan)) {
+    : has_coordinator_(HasCoordinator(plan)),
+      worker_count_min_(static_cast<size_t>(plan.worker_count_min)) {
   for (const TaskId& task : TasksOf(plan)) {
     if (task.type != TaskType::kEvaluator) running_.insert(task);
   }
@@ -31,10 +36,23 @@ void JobWatch::OnEnd(TaskId task, const ProcessEnd& end, absl::Time now) {
     OnEndUnderCoordinator(task, end, now);
     return;
   }
-  if (!end.ok()) {
-    Decide(end.ShellCode(), absl::StrCat(task.ToString(), " ", end.ToString()));
-  } else if (running_.empty()) {
-    Decide(0, "");
+  OnEndAmongPeers(task, end);
+}
+
+void JobWatch::OnEndAmongPeers(TaskId task, const ProcessEnd& end) {
+  if (end.ok()) {
+    if (running_.empty() || worker_count_min_ > 0) Decide(0, "");
+    return;
+  }
+  const std::string what = absl::StrCat(task.ToString(), " ", end.ToString());
+  const bool is_loss = end.ShellCode() >= kLossCodeMin;
+  if (worker_count_min_ == 0 || !is_loss) {
+    Decide(end.ShellCode(), what);
+  } else if (running_.size() < worker_count_min_) {
+    Decide(end.ShellCode(),
+           absl::StrCat(what, ", ", running_.size(),
+                        " workers are left, and --min_workers is ",
+                        worker_count_min_));
   }
 }
 

@@ -1,6 +1,7 @@
 #ifndef DEPLOY_LAUNCH_JOB_WATCH_H_
 #define DEPLOY_LAUNCH_JOB_WATCH_H_
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,7 +21,8 @@ namespace muster {
 // may be lost as long as one remains. After the loss of the last worker or of a
 // parameter server, the coordinator has some time to report it. Without a
 // coordinator, the job succeeds when all tasks have succeeded, and fails when
-// the first task fails.
+// the first task fails. With --min_workers, tasks may be lost as long as that
+// many run, and the job succeeds when a task has: its group ends together.
 class JobWatch {
  public:
   struct Verdict {
@@ -41,10 +43,12 @@ class JobWatch {
 
  private:
   void Decide(int exit_code, std::string reason);
+  void OnEndAmongPeers(TaskId task, const ProcessEnd& end);
   void OnEndUnderCoordinator(TaskId task, const ProcessEnd& end,
                              absl::Time now);
 
   const bool has_coordinator_;
+  const size_t worker_count_min_;
   std::set<TaskId> running_;
   std::optional<Verdict> verdict_;
 

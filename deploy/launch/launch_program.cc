@@ -103,6 +103,7 @@ ABSL_FLAG(bool, task, false,
           "ps, with all other flags: one command line for srun and for pods. "
           "The role is read as --cluster_resolver says.");
 ABSL_DECLARE_FLAG(std::string, job);
+ABSL_DECLARE_FLAG(int, min_workers);
 ABSL_DECLARE_FLAG(std::string, run_dir);
 ABSL_DECLARE_FLAG(bool, temporary_run_dir);
 ABSL_DECLARE_FLAG(uint32_t, log_megabytes);
@@ -352,6 +353,7 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   ClusterPlan plan;
   plan.worker_count = absl::GetFlag(FLAGS_workers);
   plan.ps_count = absl::GetFlag(FLAGS_ps);
+  plan.worker_count_min = absl::GetFlag(FLAGS_min_workers);
   // Without parameter servers worker 0 is the chief. Without workers as well,
   // the chief is the only process.
   const bool has_place = plan.ps_count > 0 || absl::GetFlag(FLAGS_workers) == 0;

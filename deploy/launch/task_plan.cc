@@ -83,6 +83,18 @@ absl::Status CheckPlan(const ClusterPlan& plan) {
         "parameter servers need workers to serve: add --workers=1, or take "
         "--ps=0 to train in one process");
   }
+  if (plan.worker_count_min > 0 && plan.ps_count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--min_workers=", plan.worker_count_min,
+        " is for workers that train in sync; with parameter servers the loss "
+        "of a worker costs nothing as long as one is left: leave it out, or "
+        "train with --ps=0"));
+  }
+  if (plan.worker_count_min < 0 || plan.worker_count_min > plan.worker_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min_workers=", plan.worker_count_min, ": 0 to ",
+                     plan.worker_count, ", the number of workers"));
+  }
   if (TasksOf(plan).empty()) {
     return absl::InvalidArgumentError(
         "nothing to start: add --workers=1 or --chief");

@@ -18,6 +18,8 @@ namespace muster {
 struct ClusterPlan {
   int worker_count = 2;
   int ps_count = 2;
+  // As --min_workers of the tasks.
+  int worker_count_min = 0;
   bool with_chief = true;
   bool with_evaluator = false;
   int core_count = 1;  // Divided among the tasks that compute.

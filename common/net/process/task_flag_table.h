@@ -137,6 +137,11 @@
        "How long the coordinator waits for a parameter server that is " \
        "lost to be started again, before it gives the job up; 0 for not " \
        "at all.") \
+  FLAG(int, min_workers, 0, kRecovery, kTrainer, kToAll, \
+       "The smallest number of workers in sync that continue after others " \
+       "are lost: no process restarts, and they divide the lost workers' " \
+       "part of each batch. They need one --run_dir. 0: the loss of a " \
+       "worker ends all.") \
   FLAG(int, max_recoveries, 100, kRecovery, kCoordinator, kToAll, \
        "How often training may be rolled back after the loss of a " \
        "parameter server before the job is given up.") \

@@ -324,6 +324,11 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   options.local_connections = absl::GetFlag(FLAGS_local_connections);
   ASSIGN_OR_RETURN(options.peer_timeout,
                    Positive("peer_timeout", absl::GetFlag(FLAGS_peer_timeout)));
+  options.min_workers = absl::GetFlag(FLAGS_min_workers);
+  if (options.min_workers < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--min_workers is ", options.min_workers, "; expected at least 0"));
+  }
   ASSIGN_OR_RETURN(options.hang_report_interval,
                    Positive("hang_report_interval",
                             absl::GetFlag(FLAGS_hang_report_interval)));

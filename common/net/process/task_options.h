@@ -85,6 +85,9 @@ struct TaskOptions {
   int lane_port = 0;  // The first port of raw sockets; 0: free ports.
   // A worker that is silent for this long is considered lost.
   absl::Duration peer_timeout = absl::Seconds(3);
+  // The smallest number of synchronous workers that continue after others are
+  // lost; 0: the loss of a worker ends all.
+  int min_workers = 0;
   // A collective that takes longer is reported, with the tasks that have not
   // arrived.
   absl::Duration hang_report_interval = absl::Seconds(30);

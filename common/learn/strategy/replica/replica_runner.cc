@@ -15,7 +15,14 @@ ReplicaRunner::ReplicaRunner(ReplicaGroup* group,
       mirrored_(mirrored),
       single_(single),
       options_(options),
-      communicators_(group->communicators()) {}
+      communicators_(group->communicators()) {
+  if (!group->survives_losses()) return;
+  user_ = std::make_unique<ReplicaGroup::User>(group, [this] {
+    absl::MutexLock lock(&mutex_);
+    compiled_.clear();
+    communicators_.clear();
+  });
+}
 
 absl::StatusOr<std::vector<PerReplica>> ReplicaRunner::Run(
     const StepFunction& step, const Call& call) {

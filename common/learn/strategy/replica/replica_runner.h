@@ -98,6 +98,9 @@ class ReplicaRunner {
   // Most recently used first.
   std::list<Compiled> compiled_ ABSL_GUARDED_BY(mutex_);
   uint64_t run_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Releases the communicators before the group is formed again. Null without a
+  // group that survives losses.
+  std::unique_ptr<ReplicaGroup::User> user_;
 };
 
 }  // namespace muster

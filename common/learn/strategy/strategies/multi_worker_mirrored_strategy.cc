@@ -23,6 +23,8 @@
 #include "common/net/collectives/peers/peer_group.h"
 #include "common/net/collectives/transports/group_plan.h"
 #include "common/net/collectives/transports/transport.h"
+#include "common/net/collectives/views/group_view.h"
+#include "common/net/collectives/views/renewable_group.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/task_options.h"
@@ -58,6 +60,7 @@ JobDigest DigestOf(const Task& task,
           ShardedStateName(options.sharded_state), "\nauto_shard_policy: ",
           std::string(AutoShardPolicyName(options.input.auto_shard_policy))));
   const std::optional<uint64_t> seed = task.options().seed;
+  digest.Add("--min_workers", absl::StrCat(task.options().min_workers));
   digest.Add("--seed", seed.has_value() ? absl::StrCat(*seed) : "not given");
   for (const JobDigest::Section& section : options.agreed) digest.Add(section);
   return digest;
@@ -146,15 +149,17 @@ void TraceOthers(Task& task) {
   });
 }
 
-absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
+absl::StatusOr<std::shared_ptr<RenewableGroup>> JoinGroup(
     Task& task, const MultiWorkerMirroredStrategyOptions& options,
     const ReplicaDevices& devices, int replicas_per_task) {
   task.NoteConnecting();
-  absl::StatusOr<std::unique_ptr<PeerGroup>> joined =
-      PeerGroup::Join(GroupOptions(task, options, devices, replicas_per_task),
-                      task.network(), Clock::Real());
+  absl::StatusOr<std::unique_ptr<RenewableGroup>> joined = RenewableGroup::Join(
+      {.group = GroupOptions(task, options, devices, replicas_per_task),
+       .task_count_min = task.options().min_workers,
+       .run_dir = task.options().run_dir},
+      task.network(), Clock::Real());
   if (!joined.ok()) return WithGroupExitCode(joined.status());
-  const std::shared_ptr<PeerGroup> peers = *std::move(joined);
+  const std::shared_ptr<RenewableGroup> peers = *std::move(joined);
   TraceOthers(task);
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
@@ -172,15 +177,53 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
   return peers;
 }
 
-absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
-    const std::shared_ptr<PeerGroup>& peers, int replica_count) {
-  ReplicaGroup::Communicators communicators;
+ReplicaGroup::Membership MembersOf(const std::shared_ptr<PeerGroup>& peers,
+                                   int replica_count) {
+  ReplicaGroup::Membership members{.worker_index = peers->task_rank(),
+                                   .worker_count = peers->task_count()};
   for (int i = 0; i < replica_count; ++i) {
-    communicators.emplace_back(peers, peers->communicator(i));
+    members.communicators.emplace_back(peers, peers->communicator(i));
   }
-  return ReplicaGroup::Create(std::move(communicators),
-                              {.worker_index = peers->task_rank(),
-                               .worker_count = peers->task_count()});
+  return members;
+}
+
+absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
+    const std::shared_ptr<RenewableGroup>& peers, int replica_count,
+    absl::Duration timeout) {
+  ReplicaGroup::Membership members = MembersOf(peers->current(), replica_count);
+  ReplicaGroup::Options options{.worker_index = members.worker_index,
+                                .worker_count = members.worker_count,
+                                .timeout = timeout};
+  if (peers->is_renewable()) {
+    options.reform =
+        [peers, replica_count]() -> absl::StatusOr<ReplicaGroup::Membership> {
+      const absl::Status renewed = peers->Renew();
+      if (!renewed.ok()) return WithGroupExitCode(renewed);
+      return MembersOf(peers->current(), replica_count);
+    };
+  }
+  return ReplicaGroup::Create(std::move(members.communicators),
+                              std::move(options));
+}
+
+absl::Status CheckLosses(int min_workers,
+                         const MultiWorkerMirroredStrategyOptions& options,
+                         const ReplicaDevices& devices) {
+  if (min_workers == 0) return absl::OkStatus();
+  if (options.sharded_state != ShardedState::kNone) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--min_workers is ", min_workers, " and sharded_state is ",
+        ShardedStateName(options.sharded_state),
+        "; the state of a lost worker would be lost: set only one of the two"));
+  }
+  for (size_t replica = 0; replica < options.devices.size(); ++replica) {
+    if (DeviceOf(devices, static_cast<int>(replica)) == nullptr) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "--min_workers is ", min_workers, " and replica ", replica,
+        " of this process is on a GPU; only training on CPUs survives losses: "
+        "leave it out, or train with devices: \"cpu:0\""));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ReplicaDevices> FindDevices(
@@ -229,16 +272,20 @@ MultiWorkerMirroredStrategy::Create(
   if (config.IsAlone()) return CreateAlone(settings);
 
   ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(settings));
+  RETURN_IF_ERROR(CheckLosses(task.options().min_workers, settings, devices));
   const int replica_count = ReplicaCountOf(settings);
-  ASSIGN_OR_RETURN(const std::shared_ptr<PeerGroup> peers,
+  ASSIGN_OR_RETURN(const std::shared_ptr<RenewableGroup> peers,
                    JoinGroup(task, settings, devices, replica_count));
-  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
-                   ReplicasOf(peers, replica_count));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ReplicaGroup> replicas,
+      ReplicasOf(peers, replica_count, settings.communication.timeout));
   Options general = GeneralOptions(settings);
   general.devices = std::move(devices);
-  general.overlaps_communication =
-      peers->plan().transport->leaves_processor_idle();
-  general.shared_seed = FoldIn(peers->plan().token, kSeedTag);
+  {
+    const GroupPlan& plan = peers->current()->plan();
+    general.overlaps_communication = plan.transport->leaves_processor_idle();
+    general.shared_seed = FoldIn(plan.token, kSeedTag);
+  }
   general.note_activity = [peers](const char* activity, uint64_t step) {
     peers->NoteActivity(activity, step);
   };
@@ -270,8 +317,9 @@ MultiWorkerMirroredStrategy::CreateAlone(
 }
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
-    std::shared_ptr<PeerGroup> peers, std::unique_ptr<ReplicaGroup> replicas,
-    Options options, MirroredVariableStore::Copies variables)
+    std::shared_ptr<RenewableGroup> peers,
+    std::unique_ptr<ReplicaGroup> replicas, Options options,
+    MirroredVariableStore::Copies variables)
     : SynchronousStrategy(std::move(replicas), std::move(options),
                           std::move(variables)),
       peers_(std::move(peers)) {}
@@ -279,10 +327,10 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
 StrategyReport MultiWorkerMirroredStrategy::Report() const {
   StrategyReport report = SynchronousStrategy::Report();
   if (peers_ == nullptr) return report;
-  for (const GroupPlan::Member& member : peers_->plan().members) {
-    report.tasks.push_back(absl::StrCat(
-        member.identity.ToString(), " ", member.address, " incarnation ",
-        IncarnationString(member.identity.incarnation)));
+  for (const GroupView::Member& member : peers_->view().members) {
+    report.tasks.push_back(absl::StrCat(member.task.ToString(), " ",
+                                        member.address, " incarnation ",
+                                        IncarnationString(member.incarnation)));
   }
   return report;
 }

@@ -17,7 +17,7 @@
 
 namespace muster {
 
-class PeerGroup;
+class RenewableGroup;
 
 struct MultiWorkerMirroredStrategyOptions {
   CommunicationOptions communication = {};
@@ -50,9 +50,11 @@ struct MultiWorkerMirroredStrategyOptions {
 // If TF_CONFIG names no other task, this task is the only worker. An evaluator
 // is always the only worker, and no task waits for it.
 //
-// The loss of a worker ends the group: training on every survivor ends with an
-// error that names the lost worker, and the process exits with status 138, so
-// that a supervisor restarts the group.
+// The loss of a worker ends the group: training on every other worker ends with
+// an error that names the lost one, and the process exits with status 138, so
+// that a supervisor restarts the group. With --min_workers, the workers that
+// are left form a group of their own and continue with the step that was
+// interrupted. Any of them can become the chief.
 //
 // Equivalent to: tf.distribute.MultiWorkerMirroredStrategy.
 class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
@@ -66,8 +68,8 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
   //   kUnimplemented       NCCL is requested, and a replica lacks what it
-  //                        needs; names both. Or state is sharded, and a
-  //                        replica is on a GPU
+  //                        needs; names both. Or state is sharded or losses
+  //                        are survived, and a replica is on a GPU
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 
@@ -79,12 +81,12 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   StrategyReport Report() const override;
 
  private:
-  MultiWorkerMirroredStrategy(std::shared_ptr<PeerGroup> peers,
+  MultiWorkerMirroredStrategy(std::shared_ptr<RenewableGroup> peers,
                               std::unique_ptr<ReplicaGroup> replicas,
                               Options options,
                               MirroredVariableStore::Copies variables);
 
-  const std::shared_ptr<PeerGroup> peers_;  // Null for a single worker.
+  const std::shared_ptr<RenewableGroup> peers_;  // Null for a single worker.
 };
 
 }  // namespace muster

@@ -15,29 +15,29 @@ namespace {
 constexpr int64_t kSizeBytesMax = int64_t{1} << 30;
 
 absl::Status BroadcastTo(Communicator& communicator, const CollectiveCall& call,
-                         std::string* bytes) {
+                         int root, std::string* bytes) {
   int64_t size = static_cast<int64_t>(bytes->size());
   RETURN_IF_ERROR(
-      communicator.Broadcast({DType::kInt64, 1, &size}, /*root=*/0, call));
+      communicator.Broadcast({DType::kInt64, 1, &size}, root, call));
   if (size < 0 || size > kSizeBytesMax) {
-    return absl::InternalError(
-        absl::StrCat(call.name, ": worker 0 announces ", size, " bytes"));
+    return absl::InternalError(absl::StrCat(call.name, ": rank ", root,
+                                            " announces ", size, " bytes"));
   }
   bytes->resize(size);
-  return communicator.Broadcast({DType::kUint8, size, bytes->data()},
-                                /*root=*/0, call);
+  return communicator.Broadcast({DType::kUint8, size, bytes->data()}, root,
+                                call);
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
                                            const CollectiveCall& call,
-                                           std::string bytes) {
+                                           std::string bytes, int root) {
   if (group->worker_count() == 1) return bytes;
   const ReplicaGroup::Communicators communicators = group->communicators();
   std::vector<std::string> copies(communicators.size(), bytes);
   RETURN_IF_ERROR(group->Run([&](int replica) {
-    return BroadcastTo(*communicators[replica], call, &copies[replica]);
+    return BroadcastTo(*communicators[replica], call, root, &copies[replica]);
   }));
   return std::move(copies[0]);
 }

@@ -13,11 +13,11 @@ namespace muster {
 // Broadcasts bytes or a status from worker 0 to all workers: a collective if
 // there are several workers. `call` names it and bounds the wait.
 
-// Returns `bytes` of worker 0, at most 1 GiB; ignores the bytes of other
-// workers.
+// Returns `bytes` of the replica of rank `root`, at most 1 GiB; ignores the
+// bytes of others.
 absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
                                            const CollectiveCall& call,
-                                           std::string bytes);
+                                           std::string bytes, int root = 0);
 
 // Returns the status of worker 0, with its payloads; see EncodeResult().
 absl::Status BroadcastStatus(ReplicaGroup* group, const CollectiveCall& call,

@@ -1,5 +1,6 @@
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "common/compute/variables/state_snapshot.h"
 #include "common/compute/variables/update_kind.h"
 #include "common/compute/variables/variable_state.h"
+#include "common/core/base/hashes.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -127,6 +129,47 @@ class MirroredVariableStore::Session final : public VariableSession {
   std::vector<std::string> names_;
 };
 
+// Finds out whether a worker has variables that others lack.
+class MirroredVariableStore::DirtyCheck final : public GroupOperation {
+ public:
+  DirtyCheck(MirroredVariableStore* store, bool is_dirty_here)
+      : store_(*store), is_dirty_here_(is_dirty_here) {}
+
+  bool is_dirty() const { return is_dirty_; }
+
+  absl::Status Run() override {
+    ASSIGN_OR_RETURN(is_dirty_, store_.IsDirtyAnywhere(is_dirty_here_));
+    return absl::OkStatus();
+  }
+  std::string Result() const override { return is_dirty_ ? "1" : "0"; }
+  absl::Status Adopt(absl::string_view result) override {
+    is_dirty_ = result == "1";
+    return absl::OkStatus();
+  }
+
+ private:
+  MirroredVariableStore& store_;
+  const bool is_dirty_here_;
+  bool is_dirty_ = false;
+};
+
+// Sends the variables of rank 0 to all others.
+class MirroredVariableStore::Broadcasting final : public GroupOperation {
+ public:
+  explicit Broadcasting(MirroredVariableStore* store) : store_(*store) {}
+
+  // Excludes variables that are synchronized on reading, whose copies may
+  // differ.
+  absl::Status Run() override { return store_.Broadcast({}); }
+  std::string Result() const override { return ""; }
+  absl::Status Adopt(absl::string_view) override { return absl::OkStatus(); }
+  bool changes_variables() const override { return true; }
+  bool may_end_halfway() const override { return true; }
+
+ private:
+  MirroredVariableStore& store_;
+};
+
 MirroredVariableStore::MirroredVariableStore(ReplicaGroup* group,
                                              bool shares_variables,
                                              absl::Duration timeout,
@@ -141,6 +184,32 @@ MirroredVariableStore::MirroredVariableStore(ReplicaGroup* group,
   while (copies_.size() < copy_count) {
     copies_.push_back(std::make_unique<LocalVariableStore>());
   }
+  group_->SetState(this);
+}
+
+MirroredVariableStore::~MirroredVariableStore() { group_->SetState(nullptr); }
+
+absl::Status MirroredVariableStore::CopyFrom(int rank) {
+  return Broadcast({.root = rank});
+}
+
+absl::StatusOr<uint64_t> MirroredVariableStore::Fingerprint() {
+  if (is_dirty_ || is_synchronizing_) return 0;
+  uint64_t fingerprint = 1;
+  const auto add = [&fingerprint](const Tensor& tensor) {
+    const auto* const bytes = reinterpret_cast<const char*>(tensor.raw_data());
+    fingerprint = CombinedFingerprint(
+        fingerprint, Fingerprint64({bytes, tensor.size_bytes()}));
+  };
+  for (const proto::VariableSpec& spec : List()) {
+    if (IsSynchronizedOnRead(spec)) continue;
+    ASSIGN_OR_RETURN(const VariableState state,
+                     copies_[0]->ReadState(spec.name()));
+    add(state.value);
+    fingerprint = CombinedFingerprint(fingerprint, state.update_count);
+    for (const VariableState::Slot& slot : state.slots) add(slot.value);
+  }
+  return std::max<uint64_t>(fingerprint, 1);
 }
 
 absl::Status MirroredVariableStore::Create(const proto::VariableSpec& spec) {
@@ -370,11 +439,11 @@ MirroredVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
   return std::make_unique<Session>(std::move(sessions), uses, copies_[0].get());
 }
 
-absl::StatusOr<bool> MirroredVariableStore::IsDirtyAnywhere() {
-  const bool is_dirty = is_dirty_.exchange(false);
-  if (group_->worker_count() == 1) return is_dirty;
+absl::StatusOr<bool> MirroredVariableStore::IsDirtyAnywhere(
+    bool is_dirty_here) {
+  if (group_->worker_count() == 1) return is_dirty_here;
   const ReplicaGroup::Communicators communicators = group_->communicators();
-  std::vector<int32_t> flags(group_->local_count(), is_dirty ? 1 : 0);
+  std::vector<int32_t> flags(group_->local_count(), is_dirty_here ? 1 : 0);
   RETURN_IF_ERROR(group_->Run([&](int replica) {
     return communicators[replica]->AllReduce(
         ReduceOp::kMax, {DType::kInt32, 1, &flags[replica]},
@@ -385,12 +454,18 @@ absl::StatusOr<bool> MirroredVariableStore::IsDirtyAnywhere() {
 }
 
 absl::Status MirroredVariableStore::Synchronize() {
-  ASSIGN_OR_RETURN(const bool is_dirty, IsDirtyAnywhere());
+  is_synchronizing_ = true;
+  DirtyCheck check(this, is_dirty_.exchange(false));
+  RETURN_IF_ERROR(group_->Complete(check));
   const bool has_one_copy = copies_.size() == 1 && group_->worker_count() == 1;
-  if (!is_dirty || has_one_copy) return absl::OkStatus();
-  // Excludes variables that are synchronized on reading, whose copies may
-  // differ.
-  return Broadcast({});
+  // A group that survives losses makes the same operations on all workers, also
+  // on one that is the last.
+  if (check.is_dirty() && (!has_one_copy || group_->survives_losses())) {
+    Broadcasting broadcasting(this);
+    RETURN_IF_ERROR(group_->Complete(broadcasting));
+  }
+  is_synchronizing_ = false;
+  return absl::OkStatus();
 }
 
 absl::Status MirroredVariableStore::Broadcast(const Extent& extent) {
@@ -402,7 +477,7 @@ absl::Status MirroredVariableStore::Broadcast(const Extent& extent) {
 
 absl::Status MirroredVariableStore::BroadcastVariables(
     int replica, const Extent& extent, Communicator& communicator) {
-  const bool is_root = communicator.rank() == 0;
+  const bool is_root = communicator.rank() == extent.root;
   for (const proto::VariableSpec& spec : List()) {
     if (IsSynchronizedOnRead(spec) && !extent.includes_on_read) continue;
     ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
@@ -410,12 +485,14 @@ absl::Status MirroredVariableStore::BroadcastVariables(
     ASSIGN_OR_RETURN(VariableState state, copy(replica).ReadState(spec.name()));
     const bool is_divided = variable.shares.is_divided();
     if (is_divided && !extent.includes_shares) {
-      RETURN_IF_ERROR(BroadcastValue(variable, communicator, timeout_, &state));
+      RETURN_IF_ERROR(BroadcastValue(variable, extent.root, communicator,
+                                     timeout_, &state));
     } else {
       if (is_divided && is_root) {
         ASSIGN_OR_RETURN(state.slots, ReadSlots(*extent.restored, variable));
       }
-      RETURN_IF_ERROR(BroadcastState(variable, communicator, timeout_, &state));
+      RETURN_IF_ERROR(BroadcastState(variable, extent.root, communicator,
+                                     timeout_, &state));
     }
     if (is_root) continue;
     RETURN_IF_ERROR(copy(replica).RestoreState(spec.name(), std::move(state)));

@@ -43,7 +43,8 @@ class TensorBundleReader;
 // Equivalent to: tf.distribute's MirroredVariable and SyncOnReadVariable.
 //
 // Thread-safe, as long as collectives on several workers have the same order.
-class MirroredVariableStore final : public VariableStore {
+class MirroredVariableStore final : public VariableStore,
+                                    private ReplicaGroup::State {
  public:
   // The copies of the replicas of this process; one if the replicas share it.
   using Copies = std::vector<std::unique_ptr<ReplicaVariables>>;
@@ -53,6 +54,7 @@ class MirroredVariableStore final : public VariableStore {
   MirroredVariableStore(ReplicaGroup* group, bool shares_variables,
                         absl::Duration timeout, Copies copies = {},
                         ShardedState sharded_state = ShardedState::kNone);
+  ~MirroredVariableStore() override;
 
   // In addition to VariableStore's errors:
   //   kInvalidArgument  the variable is trainable and synchronized on reading,
@@ -115,13 +117,20 @@ class MirroredVariableStore final : public VariableStore {
 
  private:
   class Session;
+  class DirtyCheck;
+  class Broadcasting;
 
-  absl::StatusOr<bool> IsDirtyAnywhere();
+  // For a group that survives losses.
+  absl::Status CopyFrom(int rank) override;
+  absl::StatusOr<uint64_t> Fingerprint() override;
+
+  absl::StatusOr<bool> IsDirtyAnywhere(bool is_dirty_here);
   absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
   // What Broadcast() sends.
   struct Extent {
+    int root = 0;  // The rank of the replica whose state is sent.
     bool includes_on_read = false;
-    // Sharded slots, too, which rank 0 reads from `restored`.
+    // Sharded slots, too, which the root reads from `restored`.
     bool includes_shares = false;
     const TensorBundleReader* restored = nullptr;
   };
@@ -144,6 +153,8 @@ class MirroredVariableStore final : public VariableStore {
   const absl::Duration timeout_;
   Copies copies_;
   std::atomic<bool> is_dirty_{false};
+  // True while workers may have different variables.
+  std::atomic<bool> is_synchronizing_{false};
 };
 
 }  // namespace muster

@@ -8,28 +8,45 @@
 
 namespace muster {
 
-absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicaGroup::Create(
-    Communicators communicators, Options options) {
+ReplicaGroup::User::User(ReplicaGroup* group, std::function<void()> release)
+    : registry_(group->users_) {
+  absl::MutexLock lock(&registry_->mutex);
+  entry_ =
+      registry_->releases.insert(registry_->releases.end(), std::move(release));
+}
+
+ReplicaGroup::User::~User() {
+  absl::MutexLock lock(&registry_->mutex);
+  registry_->releases.erase(entry_);
+}
+
+absl::Status ReplicaGroup::Check(const Communicators& communicators,
+                                 int worker_index, int worker_count) {
   const int local_count = static_cast<int>(communicators.size());
-  if (local_count == 0 || options.worker_count < 1 ||
-      options.worker_index < 0 ||
-      options.worker_index >= options.worker_count) {
+  if (local_count == 0 || worker_count < 1 || worker_index < 0 ||
+      worker_index >= worker_count) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a group of replicas needs at least one on each worker: got ",
-        local_count, " on worker ", options.worker_index, " of ",
-        options.worker_count));
+        local_count, " on worker ", worker_index, " of ", worker_count));
   }
   for (int i = 0; i < local_count; ++i) {
-    const int rank = options.worker_index * local_count + i;
-    const int size = options.worker_count * local_count;
+    const int rank = worker_index * local_count + i;
+    const int size = worker_count * local_count;
     if (communicators[i]->rank() == rank && communicators[i]->size() == size) {
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        "replica ", i, " of worker ", options.worker_index, " must be rank ",
-        rank, " of ", size, "; its communicator is rank ",
-        communicators[i]->rank(), " of ", communicators[i]->size()));
+        "replica ", i, " of worker ", worker_index, " must be rank ", rank,
+        " of ", size, "; its communicator is rank ", communicators[i]->rank(),
+        " of ", communicators[i]->size()));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicaGroup::Create(
+    Communicators communicators, Options options) {
+  RETURN_IF_ERROR(
+      Check(communicators, options.worker_index, options.worker_count));
   return absl::WrapUnique(
       new ReplicaGroup(std::move(communicators), std::move(options)));
 }
@@ -37,11 +54,28 @@ absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicaGroup::Create(
 ReplicaGroup::ReplicaGroup(Communicators communicators, Options options)
     : options_(std::move(options)),
       threads_(static_cast<int>(communicators.size())),
-      communicators_(std::move(communicators)) {}
+      members_({.communicators = std::move(communicators),
+                .worker_index = options_.worker_index,
+                .worker_count = options_.worker_count}) {}
+
+int ReplicaGroup::worker_index() const {
+  absl::MutexLock lock(&mutex_);
+  return members_.worker_index;
+}
+
+int ReplicaGroup::worker_count() const {
+  absl::MutexLock lock(&mutex_);
+  return members_.worker_count;
+}
+
+int64_t ReplicaGroup::view() const {
+  absl::MutexLock lock(&mutex_);
+  return view_;
+}
 
 ReplicaGroup::Communicators ReplicaGroup::communicators() const {
   absl::MutexLock lock(&mutex_);
-  return communicators_;
+  return members_.communicators;
 }
 
 absl::Status ReplicaGroup::Run(
@@ -56,7 +90,7 @@ void ReplicaGroup::Abort(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     if (status_.ok()) status_ = status;
-    communicators = communicators_;
+    communicators = members_.communicators;
   }
   for (const std::shared_ptr<Communicator>& communicator : communicators) {
     communicator->Abort(status);
@@ -67,7 +101,7 @@ absl::StatusOr<bool> ReplicaGroup::Renew() {
   absl::MutexLock lock(&mutex_);
   if (status_.ok()) return false;
   if (options_.renew == nullptr) return status_;
-  ASSIGN_OR_RETURN(communicators_, options_.renew());
+  ASSIGN_OR_RETURN(members_.communicators, options_.renew());
   status_ = absl::OkStatus();
   return true;
 }

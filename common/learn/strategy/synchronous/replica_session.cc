@@ -103,7 +103,12 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
                    options_.variables->Describe(use.name));
   const proto::VariableSpec& spec = *found.spec;
   if (spec.synchronization() == proto::SYNCHRONIZATION_ON_READ) {
-    return absl::OkStatus();
+    if (!options_.survives_losses) return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        "variable \"", use.name,
+        "\": it is synchronized on reading, and its values on a lost worker "
+        "would be lost; synchronize it on writing, or leave --min_workers "
+        "out"));
   }
   RETURN_IF_ERROR(AggregatedUpdate::Check(spec, type, kind));
   // Either all updates of a variable wait for the end of the step or none, so
@@ -128,6 +133,13 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
         "\": in deterministic mode a step updates variables by gradients, by "
         "assignments of sums and means that it does not read again, or those "
         "that are synchronized on reading"));
+  }
+  if (options_.survives_losses) {
+    return absl::UnimplementedError(absl::StrCat(
+        "variable \"", use.name,
+        "\": with --min_workers a step updates variables by gradients and by "
+        "assignments of sums and means that it does not read again, so that a "
+        "step that is interrupted changes nothing"));
   }
   has_aggregated_updates_ = true;
   ASSIGN_OR_RETURN(

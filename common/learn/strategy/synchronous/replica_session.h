@@ -47,6 +47,8 @@ class ReplicaSession final : public VariableSession, public GatedSteps {
     bool applies_updates = true;
     absl::Duration timeout = absl::Seconds(300);
     bool has_fixed_leaves = false;
+    // True if the group survives the loss of replicas.
+    bool survives_losses = false;
     // True if the graph has ops between replicas.
     bool has_replica_ops = false;
     double expected_weight = 1;

@@ -180,6 +180,7 @@ absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
                             .applies_updates = options_.applies_updates,
                             .timeout = options_.timeout,
                             .has_fixed_leaves = options_.leaves.count > 0,
+                            .survives_losses = options_.survives_losses,
                             .has_replica_ops = options_.has_replica_ops,
                             .expected_weight = options_.expected_weight,
                             .first = first,

@@ -108,6 +108,9 @@ class ReplicaStep {
     // As PackExchange::Options.
     bool overlaps = false;
     Leaves leaves = {};
+    // True if the group survives the loss of replicas. Steps that would change
+    // variables before their last exchange are then refused (kUnimplemented).
+    bool survives_losses = false;
     // True if the graph has ops between replicas. Fixed leaves are the replicas
     // of these ops and run in lockstep (LeafLockstep).
     bool has_replica_ops = false;

@@ -91,30 +91,30 @@ absl::StatusOr<Tensor> FindSlot(const std::vector<VariableState::Slot>& slots,
 }  // namespace
 
 absl::Status BroadcastValue(const ReplicaVariables::Description& variable,
-                            Communicator& communicator, absl::Duration timeout,
-                            VariableState* state) {
+                            int root, Communicator& communicator,
+                            absl::Duration timeout, VariableState* state) {
   const CollectiveCall call{.name = variable.spec->name(), .timeout = timeout};
   RETURN_IF_ERROR(communicator.Broadcast(
-      {DType::kInt64, 1, &state->update_count}, 0, call));
+      {DType::kInt64, 1, &state->update_count}, root, call));
   // Clones, because the state may share its memory with the variable.
   state->value = state->value.Clone();
-  return communicator.Broadcast(SpanOf(state->value), 0, call);
+  return communicator.Broadcast(SpanOf(state->value), root, call);
 }
 
 absl::Status BroadcastState(const ReplicaVariables::Description& variable,
-                            Communicator& communicator, absl::Duration timeout,
-                            VariableState* state) {
-  RETURN_IF_ERROR(BroadcastValue(variable, communicator, timeout, state));
-  const bool is_root = communicator.rank() == 0;
+                            int root, Communicator& communicator,
+                            absl::Duration timeout, VariableState* state) {
+  RETURN_IF_ERROR(BroadcastValue(variable, root, communicator, timeout, state));
+  const bool is_root = communicator.rank() == root;
   const CollectiveCall call{.name = variable.spec->name(), .timeout = timeout};
   ASSIGN_OR_RETURN(const std::vector<SlotHead> heads,
-                   BroadcastHeads(state->slots, 0, communicator, call));
+                   BroadcastHeads(state->slots, root, communicator, call));
   std::vector<VariableState::Slot> wanted;
   for (size_t i = 0; i < heads.size(); ++i) {
     VariableState::Slot slot{
         heads[i].name, is_root ? state->slots[i].value.Clone()
                                : Tensor(variable.type.dtype, heads[i].shape)};
-    RETURN_IF_ERROR(communicator.Broadcast(SpanOf(slot.value), 0, call));
+    RETURN_IF_ERROR(communicator.Broadcast(SpanOf(slot.value), root, call));
     wanted.push_back(std::move(slot));
   }
   state->slots = std::move(wanted);

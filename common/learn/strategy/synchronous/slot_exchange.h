@@ -17,15 +17,15 @@ namespace muster {
 // same calls. Errors are those of the communicator.
 
 // Replaces value, slots and update count of `state`, of `variable`, by those of
-// rank 0.
+// rank `root`.
 absl::Status BroadcastState(const ReplicaVariables::Description& variable,
-                            Communicator& communicator, absl::Duration timeout,
-                            VariableState* state);
+                            int root, Communicator& communicator,
+                            absl::Duration timeout, VariableState* state);
 
 // As BroadcastState(), but keeps the slots.
 absl::Status BroadcastValue(const ReplicaVariables::Description& variable,
-                            Communicator& communicator, absl::Duration timeout,
-                            VariableState* state);
+                            int root, Communicator& communicator,
+                            absl::Duration timeout, VariableState* state);
 
 // Returns the slots of a divided variable, each covering the whole variable.
 // `own` are the slots of this rank. If `only` is not empty, returns no slot

@@ -11,6 +11,10 @@
 #include "common/compute/runtime/run_options.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/learn/strategy/input/sharding_plan.h"
+#include "common/learn/strategy/synchronous/group_operation.h"
+#include "proto/group_view.pb.h"
 
 namespace muster {
 namespace {
@@ -43,6 +47,49 @@ Leaves LeavesOf(int micro_batch_count, int rank_count) {
 
 }  // namespace
 
+class SynchronousStepLoop::Step final : public GroupOperation {
+ public:
+  explicit Step(SynchronousStepLoop* loop) : loop_(*loop) {}
+
+  absl::Status Run() override {
+    ASSIGN_OR_RETURN(loop_.end_, loop_.RunWholeStep(loop_.request_));
+    return absl::OkStatus();
+  }
+
+  std::string Result() const override {
+    proto::StepResult result;
+    result.set_had_data(loop_.end_.had_data);
+    result.set_stop_requested(loop_.end_.stop_requested);
+    result.set_is_last_step(loop_.end_.is_last_step);
+    for (const Tensor& tensor : loop_.Results()) {
+      *result.add_results() = EncodeTensor(tensor);
+    }
+    return result.SerializeAsString();
+  }
+
+  absl::Status Adopt(absl::string_view encoded) override {
+    proto::StepResult result;
+    if (!result.ParseFromString(std::string(encoded))) {
+      return absl::InternalError("the result of a step is damaged");
+    }
+    loop_.end_ = {.had_data = result.had_data(),
+                  .stop_requested = result.stop_requested(),
+                  .is_last_step = result.is_last_step()};
+    std::vector<Tensor>& tensors = loop_.adopted_results_.emplace();
+    for (const proto::Tensor& tensor : result.results()) {
+      ASSIGN_OR_RETURN(tensors.emplace_back(), DecodeTensor(tensor));
+    }
+    return absl::OkStatus();
+  }
+
+  bool changes_variables() const override {
+    return loop_.kind_ == LoopKind::kTrain;
+  }
+
+ private:
+  SynchronousStepLoop& loop_;
+};
+
 absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
     const Graph& step, const Dataset& dataset, LoopKind kind,
     ReplicaGroup* group, MirroredVariableStore* variables,
@@ -54,39 +101,95 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   // each row is computed separately.
   if (kind == LoopKind::kPredict) used.deterministic_micro_batches = 0;
   used.input.exactly_once = kind != LoopKind::kTrain;
-  InputPlacement placement = group->placement();
-  placement.micro_batch_count = used.deterministic_micro_batches;
-  ASSIGN_OR_RETURN(DistributedDataset distributed,
-                   DistributeDataset(dataset, placement, used.input));
+  ASSIGN_OR_RETURN(ShardingPlan plan, PlanData(dataset, kind, *group, used));
+  LogPlan(plan);
   ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
   // The error may have occurred on some replicas before an update and on others
   // after it.
   if (is_renewed) variables->RequireSynchronization();
-  const int64_t batch_size = distributed.plan().batch_size;
-  auto loop = absl::WrapUnique(new SynchronousStepLoop(
-      kind, group, variables, used, std::move(distributed)));
-  for (int replica = 0; replica < group->local_count(); ++replica) {
-    RETURN_IF_ERROR(loop->AddReplica(
-        step, replica, static_cast<double>(std::max<int64_t>(1, batch_size))));
+  auto loop = absl::WrapUnique(
+      new SynchronousStepLoop(kind, group, variables, used, std::move(plan)));
+  RETURN_IF_ERROR(loop->Connect(step));
+  if (group->survives_losses()) {
+    loop->step_ = step;
+    loop->data_ = dataset;
+    loop->user_ = std::make_unique<ReplicaGroup::User>(
+        group, [loop = loop.get()] { loop->Disconnect(); });
   }
-  loop->overlaps_steps_ = std::all_of(
-      loop->replicas_.begin(), loop->replicas_.end(),
-      [](const Replica& replica) {
-        return replica.rows == nullptr && replica.step->overlaps_steps();
-      });
   return loop;
+}
+
+absl::StatusOr<ShardingPlan> SynchronousStepLoop::PlanData(
+    const Dataset& dataset, LoopKind kind, const ReplicaGroup& group,
+    const Options& options) {
+  InputPlacement placement = group.placement();
+  placement.micro_batch_count = options.deterministic_micro_batches;
+  InputOptions input = options.input;
+  if (group.survives_losses() &&
+      input.auto_shard_policy == AutoShardPolicy::kAuto) {
+    input.auto_shard_policy = AutoShardPolicy::kData;
+  }
+  ASSIGN_OR_RETURN(ShardingPlan plan, PlanSharding({.dataset = dataset,
+                                                    .placement = placement,
+                                                    .options = input}));
+  const bool divides_each_batch =
+      kind != LoopKind::kTrain || group.worker_count() == 1 ||
+      placement.micro_batch_count > 0 || plan.policy == AutoShardPolicy::kData;
+  if (!group.survives_losses() || divides_each_batch) return plan;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--min_workers is set and auto_shard_policy is ",
+      AutoShardPolicyName(plan.policy),
+      "; the workers that are left after a loss can divide the lost one's rows "
+      "only if all read the same data: use DATA"));
 }
 
 SynchronousStepLoop::SynchronousStepLoop(LoopKind kind, ReplicaGroup* group,
                                          MirroredVariableStore* variables,
                                          const Options& options,
-                                         DistributedDataset dataset)
-    : kind_(kind),
-      group_(group),
-      variables_(variables),
-      options_(options),
-      dataset_(std::move(dataset)),
-      communicators_(group->communicators()) {}
+                                         ShardingPlan plan)
+    : kind_(kind), group_(group), variables_(variables), options_(options) {
+  Distribute(std::move(plan));
+}
+
+void SynchronousStepLoop::Distribute(ShardingPlan plan) {
+  dataset_.emplace(std::move(plan), options_.input);
+}
+
+absl::Status SynchronousStepLoop::Connect(const Graph& step) {
+  communicators_ = group_->communicators();
+  const int64_t batch_size = dataset_->plan().batch_size;
+  for (int replica = 0; replica < group_->local_count(); ++replica) {
+    RETURN_IF_ERROR(AddReplica(
+        step, replica, static_cast<double>(std::max<int64_t>(1, batch_size))));
+  }
+  overlaps_steps_ =
+      !group_->survives_losses() &&
+      std::all_of(
+          replicas_.begin(), replicas_.end(), [](const Replica& replica) {
+            return replica.rows == nullptr && replica.step->overlaps_steps();
+          });
+  is_connected_ = true;
+  return absl::OkStatus();
+}
+
+void SynchronousStepLoop::Disconnect() {
+  is_connected_ = false;
+  replicas_.clear();
+  communicators_.clear();
+  if (has_fixed_parts()) return;
+  iterator_ = nullptr;
+  batches_.clear();
+}
+
+absl::Status SynchronousStepLoop::Reconnect() {
+  replicas_.clear();
+  if (has_fixed_parts()) return Connect(step_);
+  ASSIGN_OR_RETURN(ShardingPlan plan,
+                   PlanData(data_, kind_, *group_, options_));
+  Distribute(std::move(plan));
+  RETURN_IF_ERROR(Connect(step_));
+  return position_.element == 0 ? absl::OkStatus() : SeekTo(position_);
+}
 
 absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
                                              double expected_weight) {
@@ -110,6 +213,7 @@ absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
       .timeout = options_.communication.timeout,
       .overlaps = options_.overlaps_communication,
       .leaves = LeavesOf(micro_batch_count, communicator->size()),
+      .survives_losses = group_->survives_losses(),
       .has_replica_ops = HasReplicaOps(step),
       .expected_weight = expected_weight};
   if (kind_ == LoopKind::kPredict) {
@@ -253,11 +357,12 @@ void SynchronousStepLoop::Note(const char* activity) const {
 
 absl::StatusOr<bool> SynchronousStepLoop::DrawBatches() {
   Note("reading input");
+  if (!is_connected_) RETURN_IF_ERROR(Reconnect());
   if (iterator_ == nullptr) {
-    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position_.pass));
+    ASSIGN_OR_RETURN(iterator_, dataset_->MakeIterator(position_.pass));
   }
   ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
-  return has_batches || dataset_.plan().continues_at_end;
+  return has_batches || dataset_->plan().continues_at_end;
 }
 
 void SynchronousStepLoop::EmptyBatches() {
@@ -276,12 +381,17 @@ void SynchronousStepLoop::Rewind() {
 }
 
 absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
-  ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position.pass));
+  if (!is_connected_) RETURN_IF_ERROR(Reconnect());
+  return SeekTo(position);
+}
+
+absl::Status SynchronousStepLoop::SeekTo(const StepPosition& position) {
+  ASSIGN_OR_RETURN(iterator_, dataset_->MakeIterator(position.pass));
   for (int64_t i = 0; i < position.element; ++i) {
     Note("reading input up to where training continues");
     ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
     // One of several workers may have less data than the others.
-    if (has_batches || dataset_.plan().continues_at_end) continue;
+    if (has_batches || dataset_->plan().continues_at_end) continue;
     return absl::DataLossError(
         absl::StrCat("training continues after batch ", position.element,
                      " of the data, which has only ", i,
@@ -292,6 +402,11 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
 }
 
 absl::Status SynchronousStepLoop::BeginStep(ReplicaStep::StepRequest request) {
+  if (group_->survives_losses()) {
+    request_ = request;
+    ++unfinished_count_;
+    return absl::OkStatus();
+  }
   Note("computing a step");
   RETURN_IF_ERROR(
       group_->Run([&](int replica) { return BeginReplica(replica, request); }));
@@ -335,18 +450,54 @@ absl::Status SynchronousStepLoop::RunLeaf(Replica* replica, int leaf) {
 }
 
 absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::FinishStep() {
+  if (group_->survives_losses()) {
+    unfinished_count_ = 0;
+    Step step(this);
+    RETURN_IF_ERROR(group_->Complete(step));
+    return end_;
+  }
   RETURN_IF_ERROR(
       group_->Run([&](int replica) { return FinishReplica(replica); }));
   --unfinished_count_;
+  return EndOfStep();
+}
+
+absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::RunWholeStep(
+    ReplicaStep::StepRequest request) {
+  if (!is_connected_) {
+    const absl::Status redrawn =
+        has_fixed_parts() ? Reconnect() : RedrawBatches(request);
+    if (!redrawn.ok()) {
+      group_->Abort(redrawn);
+      return redrawn;
+    }
+  }
+  Note("computing a step");
+  RETURN_IF_ERROR(group_->Run([&](int replica) -> absl::Status {
+    RETURN_IF_ERROR(BeginReplica(replica, request));
+    return FinishReplica(replica);
+  }));
+  adopted_results_.reset();
+  return EndOfStep();
+}
+
+absl::Status SynchronousStepLoop::RedrawBatches(
+    ReplicaStep::StepRequest request) {
+  RETURN_IF_ERROR(DrawBatches().status());
+  if (request == ReplicaStep::StepRequest::kStop) EmptyBatches();
+  return absl::OkStatus();
+}
+
+SynchronousStepLoop::StepEnd SynchronousStepLoop::EndOfStep() {
   const Replica& first = replicas_.front();
   if (first.rows != nullptr) {
-    return StepEnd{.had_data = first.rows->contributor_count() > 0};
+    return {.had_data = first.rows->contributor_count() > 0};
   }
   const ReplicaStep::Outcome& outcome = first.step->outcome();
   all_let_steps_overlap_ = outcome.all_let_steps_overlap;
-  return StepEnd{.had_data = outcome.leaves_with_data > 0,
-                 .stop_requested = outcome.stop_requested,
-                 .is_last_step = outcome.is_last_step};
+  return {.had_data = outcome.leaves_with_data > 0,
+          .stop_requested = outcome.stop_requested,
+          .is_last_step = outcome.is_last_step};
 }
 
 absl::Status SynchronousStepLoop::FinishReplica(int replica) {
@@ -370,6 +521,7 @@ void SynchronousStepLoop::DiscardSteps() {
 }
 
 absl::Span<const Tensor> SynchronousStepLoop::Results() const {
+  if (adopted_results_.has_value()) return *adopted_results_;
   const Replica& first = replicas_.front();
   return first.rows == nullptr ? first.step->results() : first.rows->results();
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +38,11 @@ namespace muster {
 // (ReplicaStep::overlaps_steps()), two steps may overlap if all workers allow
 // it.
 //
+// If the group survives losses, a step that a loss interrupts is repeated by
+// the workers that are left, which divide the lost worker's rows among
+// themselves. All workers must then read the whole data
+// (AutoShardPolicy::kData). Steps do not overlap.
+//
 // An error on one replica, or of a callback on one of several workers, ends the
 // group with that error. A callback that cancels ends the loop on all workers
 // after the current step, without an error on the others.
@@ -68,7 +74,8 @@ class SynchronousStepLoop final : public StepLoop,
 
   // All pointers are borrowed.
   //   kInvalidArgument  the dataset cannot be distributed, or the step's
-  //                     results cannot be summed or concatenated
+  //                     results cannot be summed or concatenated; or the group
+  //                     survives losses, and workers train on different data
   //   as Executable::Compile() and ReplicaStep::variables()
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
       const Graph& step, const Dataset& dataset, LoopKind kind,
@@ -120,10 +127,30 @@ class SynchronousStepLoop final : public StepLoop,
     bool is_last_step = false;
   };
 
+  // A step of a group that survives losses.
+  class Step;
+
   SynchronousStepLoop(LoopKind kind, ReplicaGroup* group,
                       MirroredVariableStore* variables, const Options& options,
-                      DistributedDataset dataset);
+                      ShardingPlan plan);
 
+  static absl::StatusOr<ShardingPlan> PlanData(const Dataset& dataset,
+                                               LoopKind kind,
+                                               const ReplicaGroup& group,
+                                               const Options& options);
+  // Compiles the step for the replicas of the group.
+  absl::Status Connect(const Graph& step);
+  // Releases all that Connect() has made, before the group is formed again.
+  void Disconnect();
+  // Connects to the group again after Disconnect(), at `position_`.
+  absl::Status Reconnect();
+  // True if every worker draws the same parts of each batch, whatever workers
+  // there are.
+  bool has_fixed_parts() const {
+    return options_.deterministic_micro_batches > 0;
+  }
+  // Divides the data among the workers of the group.
+  void Distribute(ShardingPlan plan);
   absl::Status AddReplica(const Graph& step, int replica,
                           double expected_weight);
   absl::Status CompileRunners(const Graph& step, int replica, Replica* added);
@@ -140,6 +167,13 @@ class SynchronousStepLoop final : public StepLoop,
   absl::Status BeginReplica(int replica, ReplicaStep::StepRequest request);
   absl::Status RunLeaf(Replica* replica, int leaf);
   absl::StatusOr<StepEnd> FinishStep();
+  // Runs a step from its beginning to its end. Before that, connects to a group
+  // that was formed again.
+  absl::StatusOr<StepEnd> RunWholeStep(ReplicaStep::StepRequest request);
+  absl::Status RedrawBatches(ReplicaStep::StepRequest request);
+  // Returns the common result of the last step that has finished.
+  StepEnd EndOfStep();
+  absl::Status SeekTo(const StepPosition& position);
   absl::Status FinishReplica(int replica);
   // Waits for unfinished steps and ignores their outcome.
   void DiscardSteps();
@@ -153,10 +187,20 @@ class SynchronousStepLoop final : public StepLoop,
   ReplicaGroup* const group_;
   MirroredVariableStore* const variables_;
   const Options options_;
-  const DistributedDataset dataset_;
+  std::optional<DistributedDataset> dataset_;  // Always has a value.
   // Kept alive as long as replicas_ use them, even if the group is recreated.
-  const ReplicaGroup::Communicators communicators_;
+  ReplicaGroup::Communicators communicators_;
   std::vector<Replica> replicas_;
+  // For Reconnect(), if the group survives losses.
+  Graph step_;
+  Dataset data_;
+  bool is_connected_ = false;
+  // The request of the step that has begun, and the result of the last one, if
+  // the group survives losses.
+  ReplicaStep::StepRequest request_ = ReplicaStep::StepRequest::kContinue;
+  StepEnd end_;
+  // The results of a step that only other workers have run.
+  std::optional<std::vector<Tensor>> adopted_results_;
 
   std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
   StepPosition position_;
@@ -168,6 +212,8 @@ class SynchronousStepLoop final : public StepLoop,
   // Steps that have begun and are not finished.
   int unfinished_count_ = 0;
   std::vector<ReplicaBatch> batches_;
+  // Calls Disconnect(). Null unless the group survives losses. Destroyed first.
+  std::unique_ptr<ReplicaGroup::User> user_;
 };
 
 }  // namespace muster

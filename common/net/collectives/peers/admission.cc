@@ -34,6 +34,7 @@ proto::PeerHello Admission::Hello(std::optional<TaskId> target) const {
   proto::PeerHello hello;
   *hello.mutable_task() = EncodeTask(options_.task);
   hello.set_incarnation(options_.incarnation);
+  hello.set_view(options_.view);
   hello.set_address(options_.address);
   if (target.has_value()) *hello.mutable_target() = EncodeTask(*target);
   *hello.mutable_cluster() = EncodeCluster(options_.cluster);
@@ -66,6 +67,11 @@ absl::Status Admission::Check(const proto::PeerHello& hello, int rank) const {
           IncarnationString(options_.incarnation), ", and not ",
           target.ToString(), "; check the task index in its TF_CONFIG"));
     }
+  }
+  if (hello.view() != options_.view) {
+    return absl::AbortedError(
+        absl::StrCat(peer.ToString(), " is in view ", hello.view(),
+                     " of the group, and this task in view ", options_.view));
   }
   return CheckAgreement(peer, hello);
 }

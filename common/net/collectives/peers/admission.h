@@ -29,6 +29,8 @@ class Admission {
   struct Options {
     TaskId task;
     uint64_t incarnation = 0;
+    // As PeerGroup::Options::view.
+    uint64_t view = 0;
     std::string address;
     ClusterSpec cluster;
     int replicas_per_task = 1;
@@ -51,6 +53,7 @@ class Admission {
   //   kInvalidArgument     the hello is invalid
   //   kNotFound            the answer is from another task, or the caller's
   //                        hello is for another task
+  //   kAborted             the two tasks are in different views
   //   kFailedPrecondition  the two tasks disagree about the cluster, the
   //                        replicas or the job. Says about what, and carries
   //                        GroupErrorKind::kDisagreement. If one of the two

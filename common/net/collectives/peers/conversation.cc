@@ -15,10 +15,11 @@ Conversation::Conversation(Host* host, std::shared_ptr<Stream> stream)
     : host_(host), stream_(std::move(stream)) {}
 
 void Conversation::Refuse(proto::PeerRefusal::Reason reason,
-                          absl::string_view text) {
+                          absl::string_view text, uint64_t view) {
   proto::PeerMessage message;
   message.mutable_refusal()->set_reason(reason);
   message.mutable_refusal()->set_message(std::string(text));
+  message.mutable_refusal()->set_view(view);
   stream_->Send(ToMessage(message)).IgnoreError();
   stream_->Finish(absl::FailedPreconditionError(text));
 }

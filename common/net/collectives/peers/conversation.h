@@ -1,6 +1,7 @@
 #ifndef COMMON_NET_COLLECTIVES_PEERS_CONVERSATION_H_
 #define COMMON_NET_COLLECTIVES_PEERS_CONVERSATION_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -42,8 +43,10 @@ class Conversation final : public StreamObserver,
   Conversation(Host* host, std::shared_ptr<Stream> stream);
 
   Stream& stream() { return *stream_; }
-  // Sends a refusal with the reason and ends the stream.
-  void Refuse(proto::PeerRefusal_Reason reason, absl::string_view text);
+  // Sends a refusal with the reason and ends the stream. `view` is that of this
+  // task.
+  void Refuse(proto::PeerRefusal_Reason reason, absl::string_view text,
+              uint64_t view = 0);
 
   void OnMessage(ReceivedMessage received) override;
   void OnHalfClose() override;

@@ -99,7 +99,9 @@ void GroupLife::OnMessage(int rank, const proto::PeerMessage& message) {
     peers_[rank].has_left = true;
     return;
   }
-  End(CauseFrom(rank, message.failure()), /*is_own=*/false);
+  const std::optional<int> failed_rank =
+      message.failure().is_own() ? std::optional<int>(rank) : std::nullopt;
+  End(CauseFrom(rank, message.failure()), /*is_own=*/false, failed_rank);
 }
 
 absl::Status GroupLife::CauseFrom(int rank,
@@ -134,11 +136,13 @@ void GroupLife::Fail(const absl::Status& status) {
   End(status, /*is_own=*/true);
 }
 
-void GroupLife::End(const absl::Status& cause, bool is_own) {
+void GroupLife::End(const absl::Status& cause, bool is_own,
+                    std::optional<int> failed_rank) {
   {
     absl::MutexLock lock(&mutex_);
     if (!cause_.ok()) return;
     cause_ = cause;
+    failed_rank_ = failed_rank;
   }
   {
     absl::MutexLock lock(&abort_mutex_);
@@ -156,6 +160,11 @@ void GroupLife::End(const absl::Status& cause, bool is_own) {
 bool GroupLife::HasLeft(int rank) const {
   absl::MutexLock lock(&mutex_);
   return rank < static_cast<int>(peers_.size()) && peers_[rank].has_left;
+}
+
+std::optional<int> GroupLife::failed_rank() const {
+  absl::MutexLock lock(&mutex_);
+  return failed_rank_;
 }
 
 absl::Status GroupLife::cause() const {

@@ -2,6 +2,7 @@
 #define COMMON_NET_COLLECTIVES_PEERS_GROUP_LIFE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,10 @@ class GroupLife {
   // True if the task `rank` has finished and will join no more collectives.
   bool HasLeft(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The rank of the task whose own failure has ended the group. Unset if the
+  // cause is another.
+  std::optional<int> failed_rank() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Return the first cause, or OK if there is none. AwaitCause() waits up to
   // `patience` for one.
   absl::Status cause() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -82,7 +87,8 @@ class GroupLife {
     bool is_gone = false;
   };
 
-  void End(const absl::Status& cause, bool is_own)
+  void End(const absl::Status& cause, bool is_own,
+           std::optional<int> failed_rank = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_, abort_mutex_);
   absl::Status AwaitOthers(absl::Time deadline, absl::Duration report_interval,
                            absl::FunctionRef<void(absl::string_view)> report)
@@ -104,6 +110,7 @@ class GroupLife {
   std::vector<Peer> peers_ ABSL_GUARDED_BY(mutex_);  // By rank.
   bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status cause_ ABSL_GUARDED_BY(mutex_);
+  std::optional<int> failed_rank_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "common/net/collectives/peers/peer_group.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -64,6 +65,8 @@ PeerLinks::Options LinkOptions(const PeerGroup::Options& options) {
   PeerLinks::Options links;
   links.self.task = options.config.task;
   links.self.incarnation = options.identity.incarnation;
+  links.self.view = options.view;
+  links.ends_when_closed = options.ends_when_closed;
   links.self.address = options.listen_address;
   links.self.cluster = options.config.cluster;
   links.self.replicas_per_task = options.replicas_per_task;
@@ -84,12 +87,14 @@ std::string Count(int count, absl::string_view noun) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
-    const Options& options, Network* network, Clock* clock) {
+    const Options& options, Network* network, Clock* clock,
+    std::vector<TaskId>* missing) {
   RETURN_IF_ERROR(CheckOptions(options));
   RETURN_IF_ERROR(CheckImplementation(options));
   std::unique_ptr<PeerGroup> group(new PeerGroup(options, network, clock));
   const absl::Status formed = group->Form();
   if (!formed.ok()) {
+    if (missing != nullptr) *missing = group->MissingTasks();
     absl::MutexLock lock(&group->mutex_);
     group->has_left_ = true;
     return formed;
@@ -108,7 +113,7 @@ absl::Status PeerGroup::CheckOptions(const Options& options) {
   }
   const std::vector<TaskId> workers =
       options.config.cluster.Tasks(TaskType::kWorker);
-  if (!workers.empty() &&
+  if (options.view == 0 && !workers.empty() &&
       workers.back().index != static_cast<int>(workers.size()) - 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "synchronous training needs every worker from 0 on; the cluster is ",
@@ -146,7 +151,8 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
               .implementation_is_required = options.implementation_is_required,
               .report_interval = options.report_interval,
               .connect_timeout = options.connect_timeout,
-              .failure = options.failure},
+              .failure = options.failure,
+              .last_generation = options.last_generation},
           links_.get(), &transport_,
           [this](const GroupPlan& plan) { life_.Begin(plan); }, clock)),
       states_(links_->task_count(), {.since = clock->Now()}),
@@ -161,9 +167,22 @@ void PeerGroup::NoteActivity(const char* activity, uint64_t step) {
 }
 
 PeerGroup::~PeerGroup() {
+  Disconnect();
+  // Destroyed before the server, because lanes may be streams of the server.
+  communicators_.clear();
+  if (server_ != nullptr) server_->Shutdown(kServerGrace);
+}
+
+void PeerGroup::Close() {
+  Disconnect();
+  if (server_ != nullptr) server_->Shutdown(kServerGrace);
+}
+
+void PeerGroup::Disconnect() {
   bool has_left = false;
   {
     absl::MutexLock lock(&mutex_);
+    if (std::exchange(is_disconnected_, true)) return;
     has_left = has_left_;
   }
   if (!has_left) {
@@ -174,9 +193,32 @@ PeerGroup::~PeerGroup() {
   links_->Stop();
   life_.Adopt({});
   hangs_->Adopt({});
-  // Destroyed before the server, because lanes may be streams of the server.
-  communicators_.clear();
-  if (server_ != nullptr) server_->Shutdown(kServerGrace);
+}
+
+std::vector<PeerGroup::Absence> PeerGroup::Absences() const {
+  const std::optional<int> failed = life_.failed_rank();
+  absl::MutexLock lock(&mutex_);
+  std::vector<Absence> absences;
+  for (int rank = 0; rank < task_count(); ++rank) {
+    const PeerState& peer = states_[rank];
+    if (peer.state == TaskStatus::State::kLost || rank == failed) {
+      absences.push_back(
+          {.task = links_->task(rank), .is_silent = peer.is_silent});
+    }
+  }
+  return absences;
+}
+
+std::vector<TaskId> PeerGroup::MissingTasks() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<TaskId> missing;
+  for (int rank = 0; rank < task_count(); ++rank) {
+    if (rank != task_rank() &&
+        states_[rank].state != TaskStatus::State::kConnected) {
+      missing.push_back(links_->task(rank));
+    }
+  }
+  return missing;
 }
 
 absl::Status PeerGroup::CheckImplementation(const Options& options) {
@@ -216,7 +258,7 @@ absl::Status PeerGroup::Form() {
     is_formed_ = true;
   }
   // The line is the same for all tasks, so only the chief reports it.
-  if (options_.config.cluster.IsChief(options_.config.task)) {
+  if (task_rank() == 0) {
     Report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
   }
   return absl::OkStatus();
@@ -394,6 +436,11 @@ void PeerGroup::OnMissing(int rank, absl::string_view reason) {
 
 void PeerGroup::OnLost(int rank, const absl::Status& why) {
   SetState(rank, TaskStatus::State::kLost, why.message());
+  const bool is_silent = links_->SilenceOf(rank).has_value();
+  {
+    absl::MutexLock lock(&mutex_);
+    states_[rank].is_silent = is_silent;
+  }
   life_.OnLost(rank, why);
 }
 

@@ -17,6 +17,7 @@
 #include "common/core/system/metrics.h"
 #include "common/core/system/wait_line.h"
 #include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/task_id.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_communicator.h"
@@ -84,6 +85,19 @@ class PeerGroup : private PeerListener {
     // used.
     bool implementation_is_required = false;
 
+    // The number of the view: the set of tasks that form the group. 0 stands
+    // for all tasks of the configured cluster. If it is higher, `config` lists
+    // the tasks of this view, and numbers of workers may be missing. Tasks of
+    // different views do not join; one that finds a later view before its group
+    // is formed ends with kLeftBehind.
+    uint64_t view = 0;
+    // The generation of this task's earlier group. This group gets a higher
+    // one.
+    uint64_t last_generation = 0;
+    // If true, Join() ends if a task says that the group was formed without
+    // this process (kLeftBehind). If false, waits for that group's end.
+    bool ends_when_closed = false;
+
     absl::Duration startup_timeout = absl::Minutes(10);
     // Why this task cannot train, if it cannot. Join() sends it to the other
     // tasks, which need not have the same job, and returns it. Tasks that do
@@ -114,10 +128,14 @@ class PeerGroup : private PeerListener {
   //   kDeadlineExceeded    names the missing tasks and the reasons (kPeerLost).
   //                        The leader sends the error to the tasks that are
   //                        present
-  //   any code             Options::failure
-  static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
-                                                         Network* network,
-                                                         Clock* clock);
+  //   any code             Options::failure; or with kLeftBehind, see
+  //                        Options::view and ends_when_closed
+  //
+  // After an error, sets `missing`, unless it is null, to the tasks that were
+  // not connected.
+  static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(
+      const Options& options, Network* network, Clock* clock,
+      std::vector<TaskId>* missing = nullptr);
 
   // If the task has not left, it ends the group with an error.
   ~PeerGroup() override;
@@ -165,11 +183,29 @@ class PeerGroup : private PeerListener {
   //   kDeadlineExceeded    names the tasks that have not left
   absl::Status Leave(const absl::Status& status, absl::Duration timeout);
 
+  // Stops listening and ends all connections, so that this task can join
+  // another group at the same address. Ends the group with an error if the task
+  // has not left. The communicators remain and return errors.
+  // Faster if no communicator is left: then destroy the group.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A task that this task cannot reach.
+  struct Absence {
+    TaskId task;
+    // True if nothing was heard of the task for the heartbeat timeout, so that
+    // it may run. False if its process has ended its connections.
+    bool is_silent = false;
+  };
+  // Returns the tasks that are lost, and those whose own failure has ended the
+  // group.
+  std::vector<Absence> Absences() const ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   PeerGroup(const Options& options, Network* network, Clock* clock);
 
   static absl::Status CheckOptions(const Options& options);
   absl::Status Form();
+  void Disconnect() ABSL_LOCKS_EXCLUDED(mutex_);
   void Adopt(FormedGroup group);
   // Checks that this task has what a required implementation needs.
   //   kUnimplemented  says what is missing
@@ -182,7 +218,9 @@ class PeerGroup : private PeerListener {
     TaskStatus::State state = TaskStatus::State::kConnecting;
     absl::Time since;
     std::string problem;
+    bool is_silent = false;  // As Absence.
   };
+  std::vector<TaskId> MissingTasks() const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetState(int rank, TaskStatus::State state, absl::string_view problem)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -216,6 +254,7 @@ class PeerGroup : private PeerListener {
 
   mutable absl::Mutex mutex_;
   bool has_left_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_disconnected_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_formed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<PeerState> states_ ABSL_GUARDED_BY(mutex_);  // By rank.
   int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -192,6 +192,11 @@ int PeerLinks::Admit(const std::shared_ptr<Conversation>& conversation,
     // address, so probe it.
     if (task.ok() && *task == options_.self.task) probe_due_ = true;
     loop_.Wake();
+  } else if (hello.view() != options_.self.view) {
+    conversation->Refuse(proto::PeerRefusal::OTHER_VIEW, checked.message(),
+                         options_.self.view);
+    absl::MutexLock lock(&mutex_);
+    NoteView(hello.view(), checked, &actions);
   } else if (GroupErrorKindOf(checked) == GroupErrorKind::kDisagreement) {
     // The caller compares the hellos too, and reports the difference itself.
     proto::PeerMessage answer;
@@ -343,6 +348,15 @@ void PeerLinks::OnWelcome(int rank, uint64_t session,
   Settle(rank, actions);
 }
 
+void PeerLinks::NoteView(uint64_t view, const absl::Status& why,
+                         Actions* actions) {
+  if (view <= options_.self.view || watching_ || is_stopping_) return;
+  actions->push_back([this, left_behind = WithGroupErrorKind(
+                                why, GroupErrorKind::kLeftBehind)] {
+    listener_->OnRefused(left_behind);
+  });
+}
+
 void PeerLinks::NoteFailure(int rank, const proto::PeerHello& hello,
                             Actions* actions) {
   if (watching_) return;
@@ -372,6 +386,16 @@ void PeerLinks::OnRefusal(int rank, uint64_t session,
   std::string text =
       absl::StrCat(tasks_[rank].ToString(), " (", addresses_[rank],
                    ") refuses this task: ", refusal.message());
+  NoteView(refusal.view(), absl::AbortedError(text), actions);
+  if (refusal.reason() == proto::PeerRefusal::CLOSED &&
+      options_.ends_when_closed) {
+    actions->push_back(
+        [this, why = WithGroupErrorKind(absl::FailedPreconditionError(text),
+                                        GroupErrorKind::kLeftBehind)] {
+          listener_->OnRefused(why);
+        });
+    return;
+  }
   GroupErrorKind kind = GroupErrorKind::kDisagreement;
   if (refusal.reason() == proto::PeerRefusal::OCCUPIED) {
     const absl::Time now = clock_->Now();

@@ -56,6 +56,8 @@ class PeerLinks : private Conversation::Host,
     // ChannelOptions::keepalive. Longer than PeerHealth takes to detect
     // silence, so that connections survive an outage that the group survives.
     absl::Duration keepalive = absl::Seconds(10);
+    // As PeerGroup::Options.
+    bool ends_when_closed = false;
   };
 
   // `listener`, `network` and `clock` are borrowed. Connects only after
@@ -164,6 +166,10 @@ class PeerLinks : private Conversation::Host,
                  Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Probe() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Tells the listener, before a group is formed, that a task is in a later
+  // view than this one.
+  void NoteView(uint64_t view, const absl::Status& why, Actions* actions)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Called after the peer's hello was accepted. Tells the listener if one of
   // the two tasks cannot train.
   void NoteFailure(int rank, const proto::PeerHello& hello, Actions* actions)

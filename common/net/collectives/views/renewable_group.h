@@ -1,0 +1,125 @@
+#ifndef COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
+#define COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/system/clock.h"
+#include "common/io/storage/disk.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/collectives/peers/peer_group.h"
+#include "common/net/collectives/views/group_view.h"
+#include "common/net/rpc/network.h"
+
+namespace muster {
+
+// A peer group that is formed again, by the tasks that are left, after it has
+// lost a task.
+//
+// Which tasks are left is decided by a file (ViewClaims): the first task that
+// notices the loss creates the next view, and the others form it. A task that
+// is not in the view has to end. If less than a majority of the view before is
+// left, and a lost task may still run, tasks wait for another heartbeat timeout
+// before they create a view, so that a task that is cut off does not remove the
+// others.
+//
+// Thread-safe; calls of Renew() run one at a time.
+class RenewableGroup {
+ public:
+  struct Options {
+    PeerGroup::Options group;
+    // The smallest number of tasks that continue. 0: no loss is tolerated.
+    int task_count_min = 0;
+    // A folder or an object URL that all tasks share; views are files in it.
+    std::string run_dir;
+    Disk* disk = Disk::Real();  // Borrowed.
+    // Time limit for Renew().
+    absl::Duration renew_timeout = absl::Minutes(2);
+  };
+
+  // Joins the group of all tasks of the cluster. `network` and `clock` are
+  // borrowed.
+  //   kInvalidArgument  `task_count_min` is more than the cluster has, or there
+  //                     is no `run_dir`
+  //   others            as PeerGroup::Join()
+  static absl::StatusOr<std::unique_ptr<RenewableGroup>> Join(
+      const Options& options, Network* network, Clock* clock);
+
+  RenewableGroup(const RenewableGroup&) = delete;
+  RenewableGroup& operator=(const RenewableGroup&) = delete;
+
+  bool is_renewable() const { return options_.task_count_min > 0; }
+
+  // The group of the current view; null while Renew() runs. Do not keep it:
+  // while it is referenced, its address is slow to become free.
+  std::shared_ptr<PeerGroup> current() const ABSL_LOCKS_EXCLUDED(mutex_);
+  GroupView view() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // True if training can continue after the group has ended with `cause`: a
+  // task is lost, or has ended in a way that a new process continues from.
+  static bool IsLoss(const absl::Status& cause);
+
+  // Forms the next group after the current one has ended with a loss. Its
+  // communicators must not be used any more. Logs who is left.
+  //   the cause of the current group  it is no loss, or no loss is tolerated
+  //   kUnavailable      fewer than `task_count_min` tasks are left, or the
+  //                     group could not be formed in time
+  //   kAborted          the other tasks continue without this one
+  //   others            of the run directory
+  absl::Status Renew() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
+
+  // As PeerGroup, for the current group. Without one, Fail() applies to the
+  // next group.
+  void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Leave(const absl::Status& status, absl::Duration timeout)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteActivity(const char* activity, uint64_t step)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  RenewableGroup(const Options& options, Network* network, Clock* clock);
+
+  // Ends the current group and returns its tasks that cannot be reached.
+  std::vector<PeerGroup::Absence> End(absl::Status* cause)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(renew_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Creates the view after `before` without the tasks of `gone`, or returns the
+  // view that exists.
+  absl::StatusOr<GroupView> NextView(const GroupView& before,
+                                     const std::set<TaskId>& gone,
+                                     bool is_certain, absl::Time deadline);
+  // Blocks until a view after `number` exists or the time is over.
+  absl::StatusOr<bool> AwaitView(uint64_t number, absl::Time deadline);
+  absl::StatusOr<std::unique_ptr<PeerGroup>> Form(const GroupView& view,
+                                                  absl::Time deadline,
+                                                  std::vector<TaskId>* missing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(renew_mutex_);
+  void Adopt(GroupView view, std::shared_ptr<PeerGroup> group)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  Network* const network_;
+  Clock* const clock_;
+  std::unique_ptr<ViewClaims> claims_;  // Constant after Join().
+  absl::Mutex renew_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(renew_mutex_) = 0;
+
+  mutable absl::Mutex mutex_;
+  GroupView view_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<PeerGroup> current_ ABSL_GUARDED_BY(mutex_);
+  // Of Fail() while there was no group.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
