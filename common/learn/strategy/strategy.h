@@ -14,6 +14,7 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/lifetime.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/strategy/group_membership.h"
 #include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/training_recovery.h"
 #include "common/learn/strategy/variable_owners.h"
@@ -68,6 +69,9 @@ class Strategy {
   // Null: no variable is in another process, so none is lost and restored.
   // Owned by the strategy.
   virtual TrainingRecovery* recovery() = 0;
+
+  // Null: no process can join the ones that train. Owned by the strategy.
+  virtual GroupMembership* membership() { return nullptr; }
 
   // Statistics of the run so far.
   virtual StrategyReport Report() const = 0;

@@ -19,6 +19,7 @@
 #include "common/learn/train/base/callback.h"
 #include "common/learn/train/base/history.h"
 #include "common/learn/train/base/metric_direction.h"
+#include "common/learn/train/checkpoints/shared_progress.h"
 #include "common/learn/train/fit_run.h"
 #include "common/learn/train/model.h"
 #include "proto/optimizer.pb.h"
@@ -98,14 +99,32 @@ absl::Status FitRun::ResumeFrom(const TrainingState& state) {
   return absl::OkStatus();
 }
 
-void FitRun::TakeContinuedProgress() {
+absl::Status FitRun::TakeContinuedProgress() {
+  if (GroupMembership* const membership = strategy_.membership();
+      membership != nullptr) {
+    if (!membership->is_joining()) return membership->NoteTrainingBegins();
+    RETURN_IF_ERROR(membership->Join());
+    ASSIGN_OR_RETURN(resumed_state_, ShareProgress(*membership, State()));
+    is_continued_ = true;
+    const proto::TrainingState& state = resumed_state_->message();
+    LOG(INFO) << "joins training in epoch " << state.epoch() + 1
+              << " after step " << state.step_in_epoch();
+    return absl::OkStatus();
+  }
   TrainingRecovery* const recovery = strategy_.recovery();
-  if (recovery == nullptr) return;
+  if (recovery == nullptr) return absl::OkStatus();
   const std::any progress = recovery->TakeContinuedProgress();
   const auto* const state = std::any_cast<TrainingState>(&progress);
-  if (state == nullptr) return;
+  if (state == nullptr) return absl::OkStatus();
   resumed_state_ = *state;
   is_continued_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::TakeInJoiners() {
+  GroupMembership* const membership = strategy_.membership();
+  RETURN_IF_ERROR(membership->TakeIn());
+  return ShareProgress(*membership, State()).status();
 }
 
 absl::Status FitRun::Resume() {

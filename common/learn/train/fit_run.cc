@@ -87,7 +87,9 @@ FitRun::FitRun(Model* model, const CompiledModel& compiled,
       steps_per_execution_(compiled.options().steps_per_execution),
       sums_(StepResults()),
       epoch_(options.initial_epoch),
-      requests_(model, &strategy_, control, [this] { return SaveBeforeEnd(); }),
+      requests_(
+          model, &strategy_, control, [this] { return SaveBeforeEnd(); },
+          [this] { return TakeInJoiners(); }),
       monitor_(options.epochs, options.clock) {
   control_->progress = this;
   control_->is_interrupted = false;
@@ -148,7 +150,7 @@ absl::Status FitRun::Train() {
       return CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
     });
   }
-  TakeContinuedProgress();
+  RETURN_IF_ERROR(TakeContinuedProgress());
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
   beginning_ = resumed_state_.has_value() ? *resumed_state_ : State();
@@ -190,7 +192,10 @@ void FitRun::WatchRequests(bool is_watched) {
     return is_asked ||
            (is_watched && PreemptionNotice::OfProcess().was_received());
   };
-  loop_->stoppable()->StopWhen(is_due);
+  GroupMembership* const membership = strategy_.membership();
+  loop_->stoppable()->StopWhen([is_due, membership] {
+    return is_due() || (membership != nullptr && membership->has_joiners());
+  });
   if (validation_ == nullptr) return;
   validation_->ServeWhen(is_due, [this] { return ServeRequest(); });
 }

@@ -57,7 +57,10 @@ class FitRun final : public TrainingProgress {
   absl::Status Train();
   // Sets the state from which training resumes, if this process continues the
   // training of an earlier one.
-  void TakeContinuedProgress();
+  //   errors  as GroupMembership
+  absl::Status TakeContinuedProgress();
+  // Takes processes into the group that are ready to join. Collective.
+  absl::Status TakeInJoiners();
   // Resumes from the state of ResumeFrom(), after the OnTrainBegin() of the
   // callbacks.
   absl::Status Resume();

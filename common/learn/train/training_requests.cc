@@ -23,6 +23,9 @@ namespace {
 // The chief's messages to the other workers for JobControl::Action.
 constexpr char kCheckpointRequest[] = "checkpoint";
 constexpr char kStopRequest[] = "stop";
+// As well: processes join, and nothing is left to be done.
+constexpr char kJoinRequest[] = "join";
+constexpr char kNoRequest[] = "nothing";
 
 std::string Where(TrainingRequests::Position position) {
   return absl::StrCat("in epoch ", position.epoch + 1, " after step ",
@@ -33,24 +36,38 @@ std::string Where(TrainingRequests::Position position) {
 
 TrainingRequests::TrainingRequests(Model* model, Strategy* strategy,
                                    TrainingControl* control,
-                                   std::function<absl::Status()> save)
+                                   std::function<absl::Status()> save,
+                                   std::function<absl::Status()> take_in)
     : model_(*model),
       strategy_(*strategy),
       control_(*control),
-      save_(std::move(save)) {}
+      save_(std::move(save)),
+      take_in_(std::move(take_in)) {}
+
+std::string TrainingRequests::OwnRequest() {
+  const std::optional<JobControl::Action> action =
+      JobControl::OfProcess().Next();
+  if (action == JobControl::Action::kCheckpoint) return kCheckpointRequest;
+  if (action == JobControl::Action::kStop) return kStopRequest;
+  GroupMembership* const membership = strategy_.membership();
+  if (membership == nullptr || !membership->has_joiners()) return "";
+  const absl::Status proposed = membership->Propose();
+  if (proposed.ok()) return kJoinRequest;
+  LOG(WARNING) << "processes that ask to join cannot be taken in: "
+               << proposed.message();
+  return kNoRequest;
+}
 
 absl::Status TrainingRequests::Serve(Position position) {
   JobControl& job_control = JobControl::OfProcess();
   std::string request;
-  if (strategy_.is_chief()) {
-    const std::optional<JobControl::Action> action = job_control.Next();
-    if (action == JobControl::Action::kCheckpoint) request = kCheckpointRequest;
-    if (action == JobControl::Action::kStop) request = kStopRequest;
-  }
+  if (strategy_.is_chief()) request = OwnRequest();
   ASSIGN_OR_RETURN(request,
                    strategy_.agreement().FromChief("what is asked of training",
                                                    std::move(request)));
   if (request == kCheckpointRequest) return WriteCheckpoint(position);
+  if (request == kJoinRequest) return take_in_();
+  if (request == kNoRequest) return absl::OkStatus();
   if (request != kStopRequest) return EndBeforePreemption(position);
   control_.stops = true;
   control_.is_interrupted = true;

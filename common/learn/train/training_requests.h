@@ -22,12 +22,15 @@ class TrainingRequests {
     int64_t epoch_steps = 0;  // Finished steps of this epoch.
   };
 
-  // Pointers are borrowed. `save` is called before a preemption ends training.
+  // Pointers are borrowed. `save` is called before a preemption ends training,
+  // and `take_in` to take in processes that join; see GroupMembership.
   TrainingRequests(Model* model, Strategy* strategy, TrainingControl* control,
-                   std::function<absl::Status()> save);
+                   std::function<absl::Status()> save,
+                   std::function<absl::Status()> take_in);
 
   // Serves the request for which the step loop has paused: the operator's
-  // request that the chief has received, or otherwise a preemption. Collective.
+  // request that the chief has received, or the request of processes to join,
+  // or otherwise a preemption. Collective.
   // Sets TrainingControl::stops and is_interrupted if an operator ends
   // training.
   //   kCancelled  a preemption ends training, after `save`; carries
@@ -35,6 +38,8 @@ class TrainingRequests {
   absl::Status Serve(Position position);
 
  private:
+  // Returns what the chief asks of all workers; empty: nothing.
+  std::string OwnRequest();
   // Collective. An error of the disk is reported to the operator, and training
   // continues.
   absl::Status WriteCheckpoint(Position position);
@@ -45,6 +50,7 @@ class TrainingRequests {
   Strategy& strategy_;
   TrainingControl& control_;
   const std::function<absl::Status()> save_;
+  const std::function<absl::Status()> take_in_;
 };
 
 }  // namespace muster

@@ -33,6 +33,7 @@
 #include "common/net/status/job_trace.h"
 #include "common/net/status/trace_collector.h"
 #include "common/net/status/trace_service.h"
+#include "proto/group_view.pb.h"
 
 namespace muster {
 namespace {
@@ -189,11 +190,8 @@ ReplicaGroup::Membership MembersOf(const std::shared_ptr<PeerGroup>& peers,
 
 absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
     const std::shared_ptr<RenewableGroup>& peers, int replica_count,
-    absl::Duration timeout) {
-  ReplicaGroup::Membership members = MembersOf(peers->current(), replica_count);
-  ReplicaGroup::Options options{.worker_index = members.worker_index,
-                                .worker_count = members.worker_count,
-                                .timeout = timeout};
+    absl::Duration timeout, const proto::GroupStart* start) {
+  ReplicaGroup::Options options{.timeout = timeout};
   if (peers->is_renewable()) {
     options.reform =
         [peers, replica_count]() -> absl::StatusOr<ReplicaGroup::Membership> {
@@ -202,8 +200,26 @@ absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
       return MembersOf(peers->current(), replica_count);
     };
   }
+  if (start != nullptr) {
+    return ReplicaGroup::CreateJoining(
+        replica_count, {start->results().begin(), start->results().end()},
+        std::move(options));
+  }
+  ReplicaGroup::Membership members = MembersOf(peers->current(), replica_count);
+  options.worker_index = members.worker_index;
+  options.worker_count = members.worker_count;
   return ReplicaGroup::Create(std::move(members.communicators),
                               std::move(options));
+}
+
+// Returns what a process that joins repeats; no value if this one does not
+// join.
+absl::StatusOr<std::optional<proto::GroupStart>> StartOfJoining(
+    RenewableGroup& peers) {
+  if (!peers.is_joining()) return std::nullopt;
+  absl::StatusOr<proto::GroupStart> start = peers.AwaitStart();
+  if (!start.ok()) return WithGroupExitCode(start.status());
+  return *std::move(start);
 }
 
 absl::Status CheckLosses(int min_workers,
@@ -276,12 +292,17 @@ MultiWorkerMirroredStrategy::Create(
   const int replica_count = ReplicaCountOf(settings);
   ASSIGN_OR_RETURN(const std::shared_ptr<RenewableGroup> peers,
                    JoinGroup(task, settings, devices, replica_count));
+  ASSIGN_OR_RETURN(const std::optional<proto::GroupStart> start,
+                   StartOfJoining(*peers));
   ASSIGN_OR_RETURN(
       std::unique_ptr<ReplicaGroup> replicas,
-      ReplicasOf(peers, replica_count, settings.communication.timeout));
+      ReplicasOf(peers, replica_count, settings.communication.timeout,
+                 start.has_value() ? &*start : nullptr));
   Options general = GeneralOptions(settings);
   general.devices = std::move(devices);
-  {
+  if (start.has_value()) {
+    general.shared_seed = start->shared_seed();
+  } else {
     const GroupPlan& plan = peers->current()->plan();
     general.overlaps_communication = plan.transport->leaves_processor_idle();
     general.shared_seed = FoldIn(plan.token, kSeedTag);
@@ -323,6 +344,59 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
     : SynchronousStrategy(std::move(replicas), std::move(options),
                           std::move(variables)),
       peers_(std::move(peers)) {}
+
+GroupMembership* MultiWorkerMirroredStrategy::membership() {
+  return peers_ != nullptr && peers_->is_renewable() ? this : nullptr;
+}
+
+bool MultiWorkerMirroredStrategy::is_joining() const {
+  return peers_->is_joining();
+}
+
+absl::Status MultiWorkerMirroredStrategy::NoteTrainingBegins() {
+  if (++training_count_ > 1) return absl::OkStatus();
+  proto::GroupStart start;
+  start.set_shared_seed(agreement().shared_seed().value_or(0));
+  const std::optional<std::vector<std::string>> record = group().TakeRecord();
+  if (record.has_value()) {
+    start.mutable_results()->Assign(record->begin(), record->end());
+  } else {
+    start.set_obstacle(
+        "before training, its program has run steps that a process that joins "
+        "cannot repeat");
+  }
+  return peers_->WriteStart(start);
+}
+
+absl::Status MultiWorkerMirroredStrategy::Join() {
+  ++training_count_;
+  return group().Change([this]() -> absl::StatusOr<ReplicaGroup::Membership> {
+    const absl::Status admitted = peers_->AwaitAdmission();
+    if (!admitted.ok()) return WithGroupExitCode(admitted);
+    return MembersOf(peers_->current(), group().local_count());
+  });
+}
+
+bool MultiWorkerMirroredStrategy::has_joiners() const {
+  return training_count_ == 1 && peers_->has_joiners();
+}
+
+absl::Status MultiWorkerMirroredStrategy::Propose() {
+  return peers_->ClaimWithJoiners();
+}
+
+absl::Status MultiWorkerMirroredStrategy::TakeIn() {
+  return group().Change([this]() -> absl::StatusOr<ReplicaGroup::Membership> {
+    const absl::Status advanced = peers_->Advance();
+    if (!advanced.ok()) return WithGroupExitCode(advanced);
+    return MembersOf(peers_->current(), group().local_count());
+  });
+}
+
+absl::StatusOr<std::string> MultiWorkerMirroredStrategy::FromOthers(
+    absl::string_view what, std::string bytes) {
+  return agreement().FromRank(group().newest_rank(), what, std::move(bytes));
+}
 
 StrategyReport MultiWorkerMirroredStrategy::Report() const {
   StrategyReport report = SynchronousStrategy::Report();

@@ -1,13 +1,17 @@
 #ifndef COMMON_LEARN_STRATEGY_STRATEGIES_MULTI_WORKER_MIRRORED_STRATEGY_H_
 #define COMMON_LEARN_STRATEGY_STRATEGIES_MULTI_WORKER_MIRRORED_STRATEGY_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/group_membership.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/strategy/sharded_state.h"
 #include "common/learn/strategy/strategies/synchronous_strategy.h"
@@ -57,7 +61,8 @@ struct MultiWorkerMirroredStrategyOptions {
 // interrupted. Any of them can become the chief.
 //
 // Equivalent to: tf.distribute.MultiWorkerMirroredStrategy.
-class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
+class MultiWorkerMirroredStrategy final : public SynchronousStrategy,
+                                          private GroupMembership {
  public:
   // Blocks until all workers have joined, and logs the missing ones. The group
   // ends with the task, whose flags select the transports.
@@ -79,14 +84,28 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   CreateAlone(const MultiWorkerMirroredStrategyOptions& options = {});
 
   StrategyReport Report() const override;
+  // Null unless training survives losses.
+  GroupMembership* membership() override;
 
  private:
+  bool is_joining() const override;
+  absl::Status NoteTrainingBegins() override;
+  absl::Status Join() override;
+  bool has_joiners() const override;
+  absl::Status Propose() override;
+  absl::Status TakeIn() override;
+  absl::StatusOr<std::string> FromOthers(absl::string_view what,
+                                         std::string bytes) override;
+
   MultiWorkerMirroredStrategy(std::shared_ptr<RenewableGroup> peers,
                               std::unique_ptr<ReplicaGroup> replicas,
                               Options options,
                               MirroredVariableStore::Copies variables);
 
   const std::shared_ptr<RenewableGroup> peers_;  // Null for a single worker.
+  // How often training has begun. A process that joins repeats what comes
+  // before the first time.
+  std::atomic<int> training_count_{0};
 };
 
 }  // namespace muster

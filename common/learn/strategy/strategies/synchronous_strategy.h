@@ -102,7 +102,7 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
 
-  const WorkerAgreement& agreement() const override { return agreement_; }
+  const GroupAgreement& agreement() const override { return agreement_; }
   // No recovery: the loss of a process ends the group.
   TrainingRecovery* recovery() override { return nullptr; }
   StrategyReport Report() const override;

@@ -15,28 +15,29 @@ namespace muster {
 
 namespace {
 
-// Sends the bytes of worker 0. A worker that became worker 0 because the former
-// one was lost does not know what that one would have sent.
-class FromChiefOperation final : public GroupOperation {
+// Sends the bytes of one replica. If its worker is lost, nobody else knows what
+// it would have sent.
+class FromRankOperation final : public GroupOperation {
  public:
-  FromChiefOperation(ReplicaGroup* group, const CollectiveCall& call,
-                     std::string bytes)
+  FromRankOperation(ReplicaGroup* group, int root, const CollectiveCall& call,
+                    std::string bytes)
       : group_(*group),
+        root_(root),
         call_(call),
-        was_chief_(group->worker_index() == 0),
+        view_(group->view()),
+        was_root_(IsRoot()),
         bytes_(std::move(bytes)) {}
 
   std::string TakeBytes() { return std::move(bytes_); }
 
   absl::Status Run() override {
-    if (group_.worker_index() == 0 && !was_chief_) {
-      return WithExitCode(
-          absl::UnavailableError(absl::StrCat(
-              "the chief was lost before it had told the other workers \"",
-              call_.name, "\"")),
-          ExitCode::kRestartMe);
+    if (IsRoot() != was_root_ || (root_ != 0 && group_.view() != view_)) {
+      return WithExitCode(absl::UnavailableError(absl::StrCat(
+                              "the worker that was to tell the others \"",
+                              call_.name, "\" is lost, or does so no more")),
+                          ExitCode::kRestartMe);
     }
-    ASSIGN_OR_RETURN(bytes_, BroadcastBytes(&group_, call_, bytes_));
+    ASSIGN_OR_RETURN(bytes_, BroadcastBytes(&group_, call_, bytes_, root_));
     return absl::OkStatus();
   }
   std::string Result() const override { return bytes_; }
@@ -46,9 +47,15 @@ class FromChiefOperation final : public GroupOperation {
   }
 
  private:
+  bool IsRoot() const {
+    return group_.worker_index() == root_ / group_.local_count();
+  }
+
   ReplicaGroup& group_;
+  const int root_;
   const CollectiveCall call_;
-  const bool was_chief_;
+  const int64_t view_;
+  const bool was_root_;
   std::string bytes_;
 };
 
@@ -90,8 +97,14 @@ class StopOperation final : public GroupOperation {
 
 absl::StatusOr<std::string> GroupAgreement::FromChief(absl::string_view what,
                                                       std::string bytes) const {
-  FromChiefOperation operation(group_, {.name = what, .timeout = timeout_},
-                               std::move(bytes));
+  return FromRank(/*root=*/0, what, std::move(bytes));
+}
+
+absl::StatusOr<std::string> GroupAgreement::FromRank(int root,
+                                                     absl::string_view what,
+                                                     std::string bytes) const {
+  FromRankOperation operation(group_, root, {.name = what, .timeout = timeout_},
+                              std::move(bytes));
   RETURN_IF_ERROR(group_->Complete(operation));
   return operation.TakeBytes();
 }

@@ -29,6 +29,10 @@ class GroupAgreement final : public WorkerAgreement {
                                         std::string bytes) const override;
   absl::StatusOr<bool> AgreeToStop(bool wants_stop) const override;
 
+  // As FromChief(), but returns the bytes of the replica of rank `root`.
+  absl::StatusOr<std::string> FromRank(int root, absl::string_view what,
+                                       std::string bytes) const;
+
  private:
   ReplicaGroup* const group_;
   const absl::Duration timeout_;

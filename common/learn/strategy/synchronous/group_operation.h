@@ -34,6 +34,10 @@ class GroupOperation {
   // then gets them too.
   virtual bool changes_variables() const { return false; }
 
+  // True if a process that joins the group before training can take over the
+  // result in place of running the operation.
+  virtual bool can_be_repeated() const { return true; }
+
   // True if Run() may change variables before it fails.
   virtual bool may_end_halfway() const { return false; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,49 +25,87 @@ namespace {
 
 constexpr char kChangedVariables = 'v';
 constexpr char kChangedNothing = 'n';
+// In place of the number of completed operations.
+constexpr int64_t kJoins = -1;
 
 }  // namespace
 
 absl::Status ReplicaGroup::Complete(GroupOperation& operation) {
   if (!survives_losses()) return operation.Run();
+  if (is_joining_) {
+    if (completed_count_ == static_cast<int64_t>(record_->size())) {
+      return absl::FailedPreconditionError(
+          "this worker joins others that already train: before training it has "
+          "done something that they had not");
+    }
+    return operation.Adopt((*record_)[completed_count_++]);
+  }
   absl::Status status = operation.Run();
   while (!status.ok()) {
     ASSIGN_OR_RETURN(const std::optional<std::string> missed,
                      Recover(operation, status));
     if (missed.has_value()) {
       RETURN_IF_ERROR(operation.Adopt(*missed));
-      last_result_ = *missed;
-      last_changed_variables_ = operation.changes_variables();
-      ++completed_count_;
+      NoteCompleted(operation, *missed);
       return absl::OkStatus();
     }
     status = operation.Run();
   }
-  last_result_ = operation.Result();
+  NoteCompleted(operation, operation.Result());
+  return absl::OkStatus();
+}
+
+void ReplicaGroup::NoteCompleted(const GroupOperation& operation,
+                                 std::string result) {
+  if (!operation.can_be_repeated()) record_.reset();
+  if (record_.has_value()) record_->push_back(result);
+  last_result_ = std::move(result);
   last_changed_variables_ = operation.changes_variables();
   ++completed_count_;
-  return absl::OkStatus();
+}
+
+std::optional<std::vector<std::string>> ReplicaGroup::TakeRecord() {
+  return std::exchange(record_, std::nullopt);
 }
 
 absl::StatusOr<std::optional<std::string>> ReplicaGroup::Recover(
     const GroupOperation& operation, const absl::Status& failure) {
   absl::Status status = failure;
   while (true) {
-    RETURN_IF_ERROR(Reform(status));
+    {
+      absl::MutexLock lock(&mutex_);
+      // The operation failed for a reason of its own.
+      if (status_.ok()) return status;
+    }
+    RETURN_IF_ERROR(Reform(options_.reform));
     absl::StatusOr<std::optional<std::string>> missed =
-        Equalize(operation.may_end_halfway());
+        Equalize(/*is_change=*/false, operation.may_end_halfway());
     if (missed.ok()) return missed;
     // Another worker may have been lost meanwhile.
     status = missed.status();
   }
 }
 
-absl::Status ReplicaGroup::Reform(const absl::Status& failure) {
-  {
-    absl::MutexLock lock(&mutex_);
-    // The operation failed for a reason of its own.
-    if (status_.ok()) return failure;
+absl::Status ReplicaGroup::Change(
+    absl::FunctionRef<absl::StatusOr<Membership>()> form) {
+  RETURN_IF_ERROR(Reform(form));
+  absl::Status status =
+      Equalize(/*is_change=*/true, /*ended_halfway=*/false).status();
+  while (!status.ok()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (status_.ok()) return status;
+    }
+    RETURN_IF_ERROR(Reform(options_.reform));
+    status = Equalize(/*is_change=*/true, /*ended_halfway=*/false).status();
   }
+  if (is_joining_) record_.reset();
+  is_joining_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaGroup::Reform(
+    absl::FunctionRef<absl::StatusOr<Membership>()> form) {
   std::vector<std::function<void()>> releases;
   {
     absl::MutexLock lock(&users_->mutex);
@@ -77,7 +116,7 @@ absl::Status ReplicaGroup::Reform(const absl::Status& failure) {
     absl::MutexLock lock(&mutex_);
     members_.communicators.clear();
   }
-  absl::StatusOr<Membership> formed = options_.reform();
+  absl::StatusOr<Membership> formed = form();
   if (!formed.ok()) return formed.status();
   RETURN_IF_ERROR(
       Check(formed->communicators, formed->worker_index, formed->worker_count));
@@ -106,42 +145,69 @@ absl::StatusOr<std::vector<int64_t>> ReplicaGroup::GatherNumbers(
 }
 
 absl::StatusOr<std::optional<std::string>> ReplicaGroup::Equalize(
-    bool ended_halfway) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
-                   GatherNumbers("completed operations", completed_count_));
-  const auto newest = std::max_element(counts.begin(), counts.end());
-  const auto oldest = std::min_element(counts.begin(), counts.end());
-  if (*newest - *oldest > 1) {
-    return absl::InternalError(
-        absl::StrCat("after a loss, a worker has completed ", *oldest,
-                     " operations and another one ", *newest,
-                     "; expected at most one more"));
+    bool is_change, bool ended_halfway) {
+  const int64_t own =
+      is_joining_ ? kJoins : 2 * completed_count_ + (is_change ? 1 : 0);
+  ASSIGN_OR_RETURN(const std::vector<int64_t> reports,
+                   GatherNumbers("completed operations", own));
+  int64_t newest = 0;
+  int64_t oldest = std::numeric_limits<int64_t>::max();
+  bool has_joiners = false;
+  bool all_change = true;
+  for (const int64_t report : reports) {
+    has_joiners |= report == kJoins;
+    if (report == kJoins) continue;
+    newest = std::max(newest, report / 2);
+    oldest = std::min(oldest, report / 2);
+    all_change &= report % 2 == 1;
   }
+  if (newest - oldest > 1) {
+    return absl::InternalError(absl::StrCat(
+        "after a loss, a worker has completed ", oldest,
+        " operations and another one ", newest, "; expected at most one more"));
+  }
+  // The workers that are left complete an operation first, and do not know the
+  // one that joins.
+  if (is_joining_ && !all_change) {
+    return absl::AbortedError(
+        "the group has lost a worker while this one was joining");
+  }
+  const auto root =
+      std::find_if(reports.begin(), reports.end(), [newest](int64_t report) {
+        return report != kJoins && report / 2 == newest;
+      });
+  newest_rank_ = static_cast<int>(root - reports.begin());
   std::optional<std::string> missed;
-  if (*newest != *oldest) {
-    const int root = static_cast<int>(newest - counts.begin());
-    std::string last;
-    if (completed_count_ == *newest) {
-      last = absl::StrCat(
-          std::string(
-              1, last_changed_variables_ ? kChangedVariables : kChangedNothing),
-          last_result_);
-    }
-    ASSIGN_OR_RETURN(last,
-                     BroadcastBytes(this,
-                                    {.name = "result of the last operation",
-                                     .timeout = options_.timeout},
-                                    std::move(last), root));
-    if (last.empty()) {
-      return absl::InternalError("the result of the last operation is empty");
-    }
-    if (last[0] == kChangedVariables && state_ != nullptr) {
-      RETURN_IF_ERROR(state_->CopyFrom(root));
-    }
-    if (completed_count_ < *newest) missed = last.substr(1);
+  if (newest != oldest || has_joiners) {
+    ASSIGN_OR_RETURN(std::string result, CopyFrom(newest_rank_, has_joiners));
+    const bool has_missed = !is_joining_ && completed_count_ < newest;
+    if (is_joining_) completed_count_ = newest;
+    last_result_ = result;
+    if (has_missed) missed = std::move(result);
   }
   RETURN_IF_ERROR(CheckStatesAreEqual(ended_halfway && !missed.has_value()));
   return missed;
+}
+
+absl::StatusOr<std::string> ReplicaGroup::CopyFrom(int root,
+                                                   bool copies_variables) {
+  std::string last =
+      absl::StrCat(std::string(1, last_changed_variables_ ? kChangedVariables
+                                                          : kChangedNothing),
+                   last_result_);
+  ASSIGN_OR_RETURN(last, BroadcastBytes(this,
+                                        {.name = "result of the last operation",
+                                         .timeout = options_.timeout},
+                                        std::move(last), root));
+  if (last.empty()) {
+    return absl::InternalError("the result of the last operation is empty");
+  }
+  last_changed_variables_ = last[0] == kChangedVariables;
+  const bool has_changed = copies_variables || last_changed_variables_;
+  if (has_changed && state_ != nullptr) {
+    RETURN_IF_ERROR(state_->CopyFrom(root));
+  }
+  return last.substr(1);
 }
 
 absl::Status ReplicaGroup::CheckStatesAreEqual(bool ended_halfway) {

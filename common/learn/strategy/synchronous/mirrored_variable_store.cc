@@ -386,6 +386,8 @@ absl::Status MirroredVariableStore::SaveShards(absl::string_view prefix,
 
 absl::Status MirroredVariableStore::Restore(absl::string_view prefix,
                                             bool values_only) {
+  // The other workers will send theirs.
+  if (group_->is_joining()) return absl::OkStatus();
   absl::Status status;
   std::unique_ptr<TensorBundleReader> reader;
   if (group_->worker_index() == 0) {

@@ -82,7 +82,7 @@ class MirroredVariableStore final : public VariableStore,
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
   // Worker 0 reads and broadcasts to all others, so only worker 0 needs the
   // checkpoint. A collective if there are several workers; all return the same
-  // status.
+  // status. Does nothing on a worker that joins the group.
   absl::Status Restore(absl::string_view prefix, bool values_only) override;
 
   // Reads the first copy and updates all copies of this process equally.

@@ -51,12 +51,29 @@ absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicaGroup::Create(
       new ReplicaGroup(std::move(communicators), std::move(options)));
 }
 
+absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicaGroup::CreateJoining(
+    int local_count, std::vector<std::string> results, Options options) {
+  if (local_count < 1 || options.reform == nullptr) {
+    return absl::InvalidArgumentError(
+        "a process that joins needs a replica, and a group that changes");
+  }
+  options.worker_index = 1;
+  options.worker_count = 2;
+  auto group = absl::WrapUnique(
+      new ReplicaGroup(Communicators(local_count), std::move(options)));
+  group->is_joining_ = true;
+  group->record_ = std::move(results);
+  return group;
+}
+
 ReplicaGroup::ReplicaGroup(Communicators communicators, Options options)
     : options_(std::move(options)),
       threads_(static_cast<int>(communicators.size())),
       members_({.communicators = std::move(communicators),
                 .worker_index = options_.worker_index,
-                .worker_count = options_.worker_count}) {}
+                .worker_count = options_.worker_count}) {
+  if (survives_losses()) record_.emplace();
+}
 
 int ReplicaGroup::worker_index() const {
   absl::MutexLock lock(&mutex_);
@@ -80,6 +97,12 @@ ReplicaGroup::Communicators ReplicaGroup::communicators() const {
 
 absl::Status ReplicaGroup::Run(
     absl::FunctionRef<absl::Status(int replica)> work) {
+  if (communicators().front() == nullptr) {
+    return absl::FailedPreconditionError(
+        "this worker joins others that already train: before training the "
+        "program uses all replicas in a way that a worker that joins cannot "
+        "repeat");
+  }
   absl::MutexLock lock(&run_mutex_);
   return threads_.Run(work,
                       [this](const absl::Status& status) { Abort(status); });
@@ -93,7 +116,7 @@ void ReplicaGroup::Abort(const absl::Status& status) {
     communicators = members_.communicators;
   }
   for (const std::shared_ptr<Communicator>& communicator : communicators) {
-    communicator->Abort(status);
+    if (communicator != nullptr) communicator->Abort(status);
   }
 }
 

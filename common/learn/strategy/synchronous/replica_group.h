@@ -95,6 +95,14 @@ class ReplicaGroup {
   static absl::StatusOr<std::unique_ptr<ReplicaGroup>> Create(
       Communicators communicators, Options options);
 
+  // Returns the group of a process that joins others which already train.
+  // `results` are those of their operations before training. Until Change() has
+  // succeeded, Complete() returns them one after another, and nothing else can
+  // run. This worker is not worker 0.
+  //   kInvalidArgument  there is no local replica, or no Options::reform
+  static absl::StatusOr<std::unique_ptr<ReplicaGroup>> CreateJoining(
+      int local_count, std::vector<std::string> results, Options options);
+
   int local_count() const { return threads_.replica_count(); }
   int size() const { return local_count() * worker_count(); }
   int worker_index() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -130,6 +138,21 @@ class ReplicaGroup {
   absl::Status Complete(GroupOperation& operation)
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
 
+  bool is_joining() const { return is_joining_; }
+  // The rank whose state others got when the group was last formed again.
+  int newest_rank() const { return newest_rank_; }
+
+  // Replaces the group by the one that `form` returns, which may have more
+  // workers. Workers that join get the variables of the others. Called on all
+  // workers between two operations, on the thread of Complete().
+  //   errors of `form`, and as Complete()
+  absl::Status Change(absl::FunctionRef<absl::StatusOr<Membership>()> form)
+      ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
+
+  // Returns the results of all operations so far, and ends recording them. No
+  // value if a process cannot repeat them.
+  std::optional<std::vector<std::string>> TakeRecord();
+
   // Ends the current collectives and all later ones with `status`, on every
   // worker.
   void Abort(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,8 +172,17 @@ class ReplicaGroup {
   absl::StatusOr<std::optional<std::string>> Recover(
       const GroupOperation& operation, const absl::Status& failure)
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
-  absl::Status Reform(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::optional<std::string>> Equalize(bool ended_halfway)
+  absl::Status Reform(absl::FunctionRef<absl::StatusOr<Membership>()> form)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteCompleted(const GroupOperation& operation, std::string result);
+  // `is_change` is true between two operations, in Change().
+  absl::StatusOr<std::optional<std::string>> Equalize(bool is_change,
+                                                      bool ended_halfway)
+      ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
+  // Sends the result of the last operation from the replica `root` to all, and
+  // returns it. Sends the variables, too, if the operation changed them or
+  // `copies_variables`.
+  absl::StatusOr<std::string> CopyFrom(int root, bool copies_variables)
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
   absl::Status CheckStatesAreEqual(bool ended_halfway)
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
@@ -171,6 +203,12 @@ class ReplicaGroup {
   int64_t completed_count_ = 0;
   std::string last_result_;
   bool last_changed_variables_ = false;
+  // The results of all operations; no value if not all can be repeated, or once
+  // they are taken. While this process joins: the results to repeat, of which
+  // `completed_count_` are repeated.
+  std::optional<std::vector<std::string>> record_;
+  bool is_joining_ = false;
+  int newest_rank_ = 0;
 
   mutable absl::Mutex mutex_;
   Membership members_ ABSL_GUARDED_BY(mutex_);

@@ -85,6 +85,7 @@ class SynchronousStepLoop::Step final : public GroupOperation {
   bool changes_variables() const override {
     return loop_.kind_ == LoopKind::kTrain;
   }
+  bool can_be_repeated() const override { return false; }
 
  private:
   SynchronousStepLoop& loop_;
@@ -109,7 +110,7 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   if (is_renewed) variables->RequireSynchronization();
   auto loop = absl::WrapUnique(
       new SynchronousStepLoop(kind, group, variables, used, std::move(plan)));
-  RETURN_IF_ERROR(loop->Connect(step));
+  if (!group->is_joining()) RETURN_IF_ERROR(loop->Connect(step));
   if (group->survives_losses()) {
     loop->step_ = step;
     loop->data_ = dataset;

@@ -14,6 +14,7 @@
 #include "common/net/process/exit_code.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/status_detail.h"
+#include "proto/group_view.pb.h"
 #include "proto/rpc.pb.h"
 
 namespace muster {
@@ -52,6 +53,41 @@ std::optional<TaskId> NamedTask(const absl::Status& cause) {
   return TaskId{*type, failure->task_index()};
 }
 
+// How long a process that asks to join waits for an answer.
+absl::Duration AnswerTimeout(const RenewableGroup::Options& options) {
+  return 5 * options.request_interval + options.group.heartbeat_timeout;
+}
+
+void Pause(Clock* clock, absl::Time deadline) {
+  absl::Mutex mutex;
+  absl::MutexLock lock(&mutex);
+  const bool never = false;
+  clock->AwaitWithDeadline(&mutex, absl::Condition(&never),
+                           std::min(deadline, clock->Now() + kPollInterval));
+}
+
+bool CanJoin(const JoinRequests::Request& request, const GroupView& view) {
+  return request.is_ready && !view.Has(request.member.task);
+}
+
+// "training continues without worker 1: view 2 of the group has 3 tasks".
+std::string Describe(const GroupView& before, const GroupView& view) {
+  std::vector<TaskId> lost;
+  std::vector<TaskId> joined;
+  for (const GroupView::Member& member : before.members) {
+    if (!view.Has(member.task)) lost.push_back(member.task);
+  }
+  for (const GroupView::Member& member : view.members) {
+    if (!before.Has(member.task)) joined.push_back(member.task);
+  }
+  return absl::StrCat(
+      "training continues",
+      lost.empty() ? "" : absl::StrCat(" without ", TaskNames(lost)),
+      joined.empty() ? "" : absl::StrCat(" with ", TaskNames(joined)),
+      ": view ", view.number, " of the group has ", view.members.size(),
+      view.members.size() == 1 ? " task" : " tasks");
+}
+
 absl::Status LeftBehind(const GroupView& view) {
   return WithGroupErrorKind(absl::AbortedError(absl::StrCat(
                                 "the other tasks continue without this one: ",
@@ -87,22 +123,67 @@ absl::StatusOr<std::unique_ptr<RenewableGroup>> RenewableGroup::Join(
   }
   auto renewable =
       absl::WrapUnique(new RenewableGroup(options, network, clock));
-  ASSIGN_OR_RETURN(std::unique_ptr<PeerGroup> group,
-                   PeerGroup::Join(options.group, network, clock));
-  if (options.task_count_min > 0) {
-    renewable->claims_ = std::make_unique<ViewClaims>(
-        options.disk,
-        JoinPath(JoinPath(options.run_dir, "views"),
-                 IncarnationString(FoldIn(group->plan().token, kFolderTag))));
-  }
-  GroupView view = FirstView(*group);
-  renewable->Adopt(std::move(view), std::move(group));
+  RETURN_IF_ERROR(renewable->Start());
   return renewable;
 }
 
 RenewableGroup::RenewableGroup(const Options& options, Network* network,
                                Clock* clock)
     : options_(options), network_(network), clock_(clock) {}
+
+RenewableGroup::~RenewableGroup() {
+  {
+    absl::MutexLock lock(&mutex_);
+    ends_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+  if (is_joining()) requests_->Remove(self()).IgnoreError();
+}
+
+absl::Status RenewableGroup::Start() {
+  PeerGroup::Options options = options_.group;
+  options.ends_when_closed = is_renewable();
+  const absl::Time deadline = clock_->Now() + options.startup_timeout;
+  while (true) {
+    options.startup_timeout = deadline - clock_->Now();
+    absl::StatusOr<std::unique_ptr<PeerGroup>> group =
+        PeerGroup::Join(options, network_, clock_);
+    if (group.ok()) {
+      if (is_renewable()) {
+        UseFolder(JoinPath(
+            JoinPath(options_.run_dir, "views"),
+            IncarnationString(FoldIn((*group)->plan().token, kFolderTag))));
+      }
+      const bool is_first = (*group)->task_rank() == 0;
+      GroupView view = FirstView(**group);
+      Adopt(std::move(view), *std::move(group));
+      if (!is_renewable()) return absl::OkStatus();
+      if (is_first) {
+        RETURN_IF_ERROR(JoinRequests::SetCurrentFolder(
+            options_.disk, options_.run_dir, claims_->folder()));
+      }
+      thread_ = std::thread([this] { ServeRequests(); });
+      return absl::OkStatus();
+    }
+    const bool may_join = is_renewable() && GroupErrorKindOf(group.status()) ==
+                                                GroupErrorKind::kLeftBehind;
+    if (!may_join || clock_->Now() >= deadline) return group.status();
+    ASSIGN_OR_RETURN(const bool joins, AskToJoin());
+    if (joins) return absl::OkStatus();
+  }
+}
+
+void RenewableGroup::UseFolder(std::string folder) {
+  claims_ = std::make_unique<ViewClaims>(options_.disk, folder);
+  requests_ = std::make_unique<JoinRequests>(options_.disk, std::move(folder));
+}
+
+GroupView::Member RenewableGroup::self() const {
+  const ClusterConfig& config = options_.group.config;
+  return {.task = config.task,
+          .incarnation = options_.group.identity.incarnation,
+          .address = config.cluster.Address(config.task).value_or("")};
+}
 
 std::shared_ptr<PeerGroup> RenewableGroup::current() const {
   absl::MutexLock lock(&mutex_);
@@ -141,7 +222,6 @@ std::vector<PeerGroup::Absence> RenewableGroup::End(absl::Status* cause) {
 absl::Status RenewableGroup::Renew() {
   absl::MutexLock renew_lock(&renew_mutex_);
   const absl::Time start = clock_->Now();
-  const absl::Time deadline = start + options_.renew_timeout;
   {
     const std::shared_ptr<PeerGroup> ended = current();
     if (ended == nullptr) {
@@ -159,6 +239,26 @@ absl::Status RenewableGroup::Renew() {
   if (const std::optional<TaskId> named = NamedTask(cause)) {
     gone.insert(*named);
   }
+  return FormNext(std::move(gone), is_certain, start);
+}
+
+absl::Status RenewableGroup::Advance() {
+  absl::MutexLock renew_lock(&renew_mutex_);
+  const absl::Time start = clock_->Now();
+  // After an error a task is lost, and FormNext() finds out which.
+  Leave(absl::OkStatus(), options_.group.heartbeat_timeout).IgnoreError();
+  absl::Status cause;
+  std::set<TaskId> gone;
+  for (const PeerGroup::Absence& absence : End(&cause)) {
+    gone.insert(absence.task);
+  }
+  has_joiners_ = false;
+  return FormNext(std::move(gone), /*is_certain=*/false, start);
+}
+
+absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
+                                      absl::Time start) {
+  const absl::Time deadline = start + options_.renew_timeout;
   GroupView view = this->view();
   while (true) {
     ASSIGN_OR_RETURN(GroupView next,
@@ -167,9 +267,7 @@ absl::Status RenewableGroup::Renew() {
     absl::StatusOr<std::unique_ptr<PeerGroup>> group =
         Form(next, deadline, &missing);
     if (group.ok()) {
-      LOG(INFO) << "training continues without " << TaskNames(next.lost)
-                << ": view " << next.number << " of the group has "
-                << next.members.size() << " tasks and was formed after "
+      LOG(INFO) << Describe(this->view(), next) << ", after "
                 << absl::FormatDuration(absl::Trunc(clock_->Now() - start,
                                                     absl::Milliseconds(1)));
       Adopt(std::move(next), *std::move(group));
@@ -187,6 +285,182 @@ absl::Status RenewableGroup::Renew() {
     is_certain = false;
     view = std::move(next);
   }
+}
+
+absl::StatusOr<bool> RenewableGroup::AskToJoin() {
+  absl::StatusOr<std::string> folder =
+      JoinRequests::CurrentFolder(options_.disk, options_.run_dir);
+  if (absl::IsNotFound(folder.status())) return false;
+  RETURN_IF_ERROR(folder.status());
+  UseFolder(*std::move(folder));
+  ASSIGN_OR_RETURN(const uint64_t pulse, requests_->ReadPulse());
+  RETURN_IF_ERROR(requests_->Write({.member = self()}));
+  const absl::Time deadline = clock_->Now() + AnswerTimeout(options_);
+  while (clock_->Now() < deadline) {
+    ASSIGN_OR_RETURN(const uint64_t answer, requests_->ReadPulse());
+    if (answer != pulse) {
+      LOG(INFO) << "the group trains without this task, which will join it";
+      absl::MutexLock lock(&mutex_);
+      is_joining_ = true;
+      return true;
+    }
+    Pause(clock_, deadline);
+  }
+  RETURN_IF_ERROR(requests_->Remove(self()));
+  return false;
+}
+
+absl::Status RenewableGroup::AwaitWhileGroupRuns(
+    absl::string_view what, absl::FunctionRef<absl::StatusOr<bool>()> is_done) {
+  const absl::Time start = clock_->Now();
+  const absl::Time deadline = start + options_.group.startup_timeout;
+  uint64_t pulse = 0;
+  absl::Time last_pulse = start;
+  absl::Time next_report = start + options_.group.report_interval;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool done, is_done());
+    if (done) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const uint64_t answer, requests_->ReadPulse());
+    const absl::Time now = clock_->Now();
+    if (answer != pulse) last_pulse = now;
+    pulse = answer;
+    if (now - last_pulse > AnswerTimeout(options_)) {
+      return WithGroupErrorKind(
+          absl::UnavailableError(absl::StrCat(
+              "the group that this task wants to join has ended: it has not "
+              "answered for ",
+              absl::FormatDuration(AnswerTimeout(options_)))),
+          GroupErrorKind::kLeftBehind);
+    }
+    if (now >= deadline) {
+      return WithGroupErrorKind(
+          absl::DeadlineExceededError(absl::StrCat(
+              "gave up waiting for the group ", what, " after ",
+              absl::FormatDuration(options_.group.startup_timeout))),
+          GroupErrorKind::kLeftBehind);
+    }
+    if (now >= next_report) {
+      next_report = now + options_.group.report_interval;
+      LOG(INFO) << "waiting for the group " << what << ", "
+                << absl::ToInt64Seconds(now - start) << " s";
+    }
+    Pause(clock_, deadline);
+  }
+}
+
+absl::StatusOr<proto::GroupStart> RenewableGroup::AwaitStart() {
+  proto::GroupStart start;
+  RETURN_IF_ERROR(
+      AwaitWhileGroupRuns("to begin training", [&]() -> absl::StatusOr<bool> {
+        absl::StatusOr<proto::GroupStart> read = requests_->ReadStart();
+        if (absl::IsNotFound(read.status())) return false;
+        RETURN_IF_ERROR(read.status());
+        start = *std::move(read);
+        return true;
+      }));
+  if (start.obstacle().empty()) return start;
+  return WithGroupErrorKind(
+      absl::FailedPreconditionError(absl::StrCat(
+          "this task cannot join the group, which trains without it: ",
+          start.obstacle())),
+      GroupErrorKind::kLeftBehind);
+}
+
+absl::Status RenewableGroup::WriteStart(const proto::GroupStart& start) {
+  return requests_->WriteStart(start);
+}
+
+absl::Status RenewableGroup::AwaitAdmission() {
+  absl::MutexLock renew_lock(&renew_mutex_);
+  RETURN_IF_ERROR(requests_->Write({.member = self(), .is_ready = true}));
+  GroupView before;
+  RETURN_IF_ERROR(AwaitWhileGroupRuns(
+      "to take this task in", [&]() -> absl::StatusOr<bool> {
+        ASSIGN_OR_RETURN(const std::optional<GroupView> newest,
+                         claims_->NewestAfter(before.number));
+        if (newest.has_value()) before = *newest;
+        const GroupView::Member own = self();
+        return std::find(before.members.begin(), before.members.end(), own) !=
+               before.members.end();
+      }));
+  requests_->Remove(self()).IgnoreError();
+  // FormNext() begins with the view after this one.
+  --before.number;
+  {
+    absl::MutexLock lock(&mutex_);
+    view_ = std::move(before);
+  }
+  RETURN_IF_ERROR(FormNext({}, /*is_certain=*/false, clock_->Now()));
+  thread_ = std::thread([this] { ServeRequests(); });
+  absl::MutexLock lock(&mutex_);
+  is_joining_ = false;
+  return absl::OkStatus();
+}
+
+bool RenewableGroup::is_joining() const {
+  absl::MutexLock lock(&mutex_);
+  return is_joining_;
+}
+
+absl::Status RenewableGroup::ClaimWithJoiners() {
+  GroupView next = view();
+  ++next.number;
+  next.lost.clear();
+  next.claimed_by = options_.group.config.task;
+  ASSIGN_OR_RETURN(const std::vector<JoinRequests::Request> requests,
+                   requests_->List());
+  for (const JoinRequests::Request& request : requests) {
+    if (!CanJoin(request, next)) continue;
+    next.members.push_back(request.member);
+  }
+  std::sort(next.members.begin(), next.members.end(),
+            [](const GroupView::Member& a, const GroupView::Member& b) {
+              return a.task < b.task;
+            });
+  return claims_->Claim(next).status();
+}
+
+void RenewableGroup::ServeRequests() {
+  absl::Time next = clock_->Now();
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      next = std::max(next + options_.request_interval, clock_->Now());
+      if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&ends_), next)) {
+        return;
+      }
+      if (current_ == nullptr || current_->task_rank() != 0) {
+        has_joiners_ = false;
+        continue;
+      }
+    }
+    ServeRequestsOnce();
+  }
+}
+
+void RenewableGroup::ServeRequestsOnce() {
+  const absl::StatusOr<std::vector<JoinRequests::Request>> requests =
+      requests_->List();
+  if (!requests.ok()) {
+    LOG(WARNING) << "requests to join the group cannot be read: "
+                 << requests.status().message();
+    return;
+  }
+  if (requests->empty()) {
+    has_joiners_ = false;
+    return;
+  }
+  if (pulse_ == 0) pulse_ = RandomIdentity() >> 1;
+  const absl::Status answered = requests_->WritePulse(++pulse_);
+  if (!answered.ok()) {
+    LOG(WARNING) << "requests to join the group cannot be answered: "
+                 << answered.message();
+  }
+  const GroupView now = view();
+  has_joiners_ = std::any_of(requests->begin(), requests->end(),
+                             [&now](const JoinRequests::Request& request) {
+                               return CanJoin(request, now);
+                             });
 }
 
 absl::StatusOr<GroupView> RenewableGroup::NextView(const GroupView& before,
@@ -236,13 +510,8 @@ absl::StatusOr<bool> RenewableGroup::AwaitView(uint64_t number,
     ASSIGN_OR_RETURN(const std::optional<GroupView> newest,
                      claims_->NewestAfter(number));
     if (newest.has_value()) return true;
-    const absl::Time now = clock_->Now();
-    if (now >= deadline) return false;
-    absl::Mutex mutex;
-    absl::MutexLock lock(&mutex);
-    const bool never = false;
-    clock_->AwaitWithDeadline(&mutex, absl::Condition(&never),
-                              std::min(deadline, now + kPollInterval));
+    if (clock_->Now() >= deadline) return false;
+    Pause(clock_, deadline);
   }
 }
 

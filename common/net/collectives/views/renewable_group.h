@@ -1,14 +1,16 @@
 #ifndef COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
 #define COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,12 +21,17 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/peer_group.h"
 #include "common/net/collectives/views/group_view.h"
+#include "common/net/collectives/views/join_requests.h"
 #include "common/net/rpc/network.h"
 
 namespace muster {
 
+namespace proto {
+class GroupStart;
+}  // namespace proto
+
 // A peer group that is formed again, by the tasks that are left, after it has
-// lost a task.
+// lost a task, and with processes that ask to join.
 //
 // Which tasks are left is decided by a file (ViewClaims): the first task that
 // notices the loss creates the next view, and the others form it. A task that
@@ -33,7 +40,11 @@ namespace muster {
 // before they create a view, so that a task that is cut off does not remove the
 // others.
 //
-// Thread-safe; calls of Renew() run one at a time.
+// A process that starts when the group runs joins it: it asks by a file
+// (JoinRequests), prepares, and waits until the group has formed a view with
+// it.
+//
+// Thread-safe; calls that form a group run one at a time.
 class RenewableGroup {
  public:
   struct Options {
@@ -45,10 +56,13 @@ class RenewableGroup {
     Disk* disk = Disk::Real();  // Borrowed.
     // Time limit for Renew().
     absl::Duration renew_timeout = absl::Minutes(2);
+    // How often the first task looks for processes that ask to join.
+    absl::Duration request_interval = absl::Seconds(1);
   };
 
-  // Joins the group of all tasks of the cluster. `network` and `clock` are
-  // borrowed.
+  // Joins the group of all tasks of the cluster. If that group already runs
+  // without this process, asks to join it: is_joining() is then true.
+  // `network` and `clock` are borrowed.
   //   kInvalidArgument  `task_count_min` is more than the cluster has, or there
   //                     is no `run_dir`
   //   others            as PeerGroup::Join()
@@ -57,6 +71,8 @@ class RenewableGroup {
 
   RenewableGroup(const RenewableGroup&) = delete;
   RenewableGroup& operator=(const RenewableGroup&) = delete;
+
+  ~RenewableGroup();
 
   bool is_renewable() const { return options_.task_count_min > 0; }
 
@@ -78,6 +94,36 @@ class RenewableGroup {
   //   others            of the run directory
   absl::Status Renew() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
 
+  // True until AwaitAdmission() has succeeded, in a process that joins a
+  // running group.
+  bool is_joining() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What the group has done before training, for a process that joins. Blocks
+  // until training has begun.
+  //   kDeadlineExceeded    training does not begin
+  //   kUnavailable         the group does not run any more
+  //   kFailedPrecondition  no process can join; says why
+  absl::StatusOr<proto::GroupStart> AwaitStart();
+  // Records the same, in a process of the group, when training begins.
+  absl::Status WriteStart(const proto::GroupStart& start);
+
+  // Asks to be taken in, and blocks until the group is formed with this
+  // process.
+  //   kDeadlineExceeded, kUnavailable  as AwaitStart()
+  //   others                           as Renew()
+  absl::Status AwaitAdmission() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
+
+  // True if a process is ready to join. Known to the first task only.
+  bool has_joiners() const { return has_joiners_; }
+  // Creates the next view, with the processes that are ready to join. Called by
+  // the first task, before all tasks call Advance().
+  //   others  of the run directory
+  absl::Status ClaimWithJoiners() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves the current group, which has not failed, and forms that of the next
+  // view. All tasks of the group call it.
+  //   as Renew()
+  absl::Status Advance() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
+
   // As PeerGroup, for the current group. Without one, Fail() applies to the
   // next group.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -88,6 +134,26 @@ class RenewableGroup {
 
  private:
   RenewableGroup(const Options& options, Network* network, Clock* clock);
+
+  // Forms the group of all tasks, or finds the one that runs.
+  absl::Status Start();
+  // Asks the running group, if there is one, to join. Returns true if it has
+  // answered.
+  absl::StatusOr<bool> AskToJoin();
+  // Blocks until `is_done` returns true, while the group shows that it runs.
+  absl::Status AwaitWhileGroupRuns(
+      absl::string_view what,
+      absl::FunctionRef<absl::StatusOr<bool>()> is_done);
+  void UseFolder(std::string folder);
+  // Answers requests, on a thread of its own.
+  void ServeRequests();
+  void ServeRequestsOnce();
+  // Forms the group of the view after that of this object, or of the one after
+  // it, and so on.
+  absl::Status FormNext(std::set<TaskId> gone, bool is_certain,
+                        absl::Time start)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(renew_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  GroupView::Member self() const;
 
   // Ends the current group and returns its tasks that cannot be reached.
   std::vector<PeerGroup::Absence> End(absl::Status* cause)
@@ -109,7 +175,9 @@ class RenewableGroup {
   const Options options_;
   Network* const network_;
   Clock* const clock_;
-  std::unique_ptr<ViewClaims> claims_;  // Constant after Join().
+  // Constant after Join(), and null unless the group is renewable.
+  std::unique_ptr<ViewClaims> claims_;
+  std::unique_ptr<JoinRequests> requests_;
   absl::Mutex renew_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(renew_mutex_) = 0;
 
@@ -118,6 +186,12 @@ class RenewableGroup {
   std::shared_ptr<PeerGroup> current_ ABSL_GUARDED_BY(mutex_);
   // Of Fail() while there was no group.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool is_joining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::atomic<bool> has_joiners_{false};
+  uint64_t pulse_ = 0;  // Used by the thread.
+  std::thread thread_;
 };
 
 }  // namespace muster
