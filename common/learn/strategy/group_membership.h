@@ -45,6 +45,11 @@ class GroupMembership {
   // Join() is part of.
   virtual absl::Status TakeIn() = 0;
 
+  // Returns true if the workers that want to leave may do so, because enough
+  // are left, and at least one wants to. They then end with a status that asks
+  // for no restart of the others. A collective, between two steps.
+  virtual absl::StatusOr<bool> MayLeave(bool wants_to_leave) = 0;
+
   // Returns the bytes of a worker that was not joining, on all workers. A
   // collective, after TakeIn() and Join(). `what` is as in
   // WorkerAgreement::FromChief().

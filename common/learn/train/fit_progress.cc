@@ -124,7 +124,8 @@ absl::Status FitRun::TakeContinuedProgress() {
 absl::Status FitRun::TakeInJoiners() {
   GroupMembership* const membership = strategy_.membership();
   RETURN_IF_ERROR(membership->TakeIn());
-  return ShareProgress(*membership, State()).status();
+  RETURN_IF_ERROR(ShareProgress(*membership, State()).status());
+  return NoteChief();
 }
 
 absl::Status FitRun::Resume() {

@@ -83,7 +83,6 @@ FitRun::FitRun(Model* model, const CompiledModel& compiled,
       strategy_(*compiled.strategy()),
       data_(data),
       options_(options),
-      verbosity_(ResolveVerbosity(options.verbose, strategy_.is_chief())),
       steps_per_execution_(compiled.options().steps_per_execution),
       sums_(StepResults()),
       epoch_(options.initial_epoch),
@@ -136,7 +135,9 @@ absl::Status FitRun::Train() {
   const bool callbacks_watch = std::any_of(
       options_.callbacks.begin(), options_.callbacks.end(),
       [](const Callback* callback) { return callback->watches_preemption(); });
-  const bool is_watched = callbacks_watch || options_.on_preemption != nullptr;
+  const bool is_watched = callbacks_watch ||
+                          options_.on_preemption != nullptr ||
+                          strategy_.membership() != nullptr;
   std::optional<PreemptionNotice::Watch> watch;
   std::optional<JobControl::Training> controlled;
   if (loop_->stoppable() != nullptr) {
@@ -151,6 +152,7 @@ absl::Status FitRun::Train() {
     });
   }
   RETURN_IF_ERROR(TakeContinuedProgress());
+  was_chief_ = strategy_.is_chief();
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
   beginning_ = resumed_state_.has_value() ? *resumed_state_ : State();
@@ -182,6 +184,22 @@ absl::Status FitRun::Train() {
   history_.device_idle_share = loop_->DeviceIdleShare();
   history_.is_stopped = control_->is_interrupted;
   return absl::OkStatus();
+}
+
+Verbosity FitRun::CurrentVerbosity() const {
+  const bool is_chief = strategy_.is_chief();
+  if (!is_chief && strategy_.membership() != nullptr) {
+    return Verbosity::kSilent;
+  }
+  return ResolveVerbosity(options_.verbose, is_chief);
+}
+
+absl::Status FitRun::NoteChief() {
+  const bool is_chief = strategy_.is_chief();
+  if (std::exchange(was_chief_, is_chief) == is_chief) return absl::OkStatus();
+  LOG(INFO) << (is_chief ? "this worker is the chief from now on"
+                         : "another worker is the chief from now on");
+  return CallEach(options_.callbacks, &Callback::OnChiefChange, *model_);
 }
 
 void FitRun::WatchRequests(bool is_watched) {
@@ -257,17 +275,18 @@ absl::Status FitRun::Start() {
 
 absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   const bool says_epoch =
-      verbosity_ != Verbosity::kSilent && options_.epochs > 1;
+      CurrentVerbosity() != Verbosity::kSilent && options_.epochs > 1;
   if (says_epoch) {
     std::ostream& output =
         options_.output == nullptr ? std::cout : *options_.output;
     output << "Epoch " << epoch + 1 << "/" << options_.epochs << std::endl;
   }
   epoch_has_ended_ = false;
+  RETURN_IF_ERROR(NoteChief());
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnEpochBegin, *model_, epoch));
   ProgressBar bar({.target = plan_.steps_expected,
-                   .verbosity = verbosity_,
+                   .verbosity = CurrentVerbosity(),
                    .first_step_is_apart = !loop_->StepDurations().has_value(),
                    .clock = options_.clock,
                    .output = options_.output});
@@ -283,6 +302,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   // From the next epoch on, the number of steps is known.
   if (!plan_.steps_expected.has_value()) plan_.steps_expected = epoch_steps_;
 
+  RETURN_IF_ERROR(NoteChief());
   logs_ = sums_.Values();
   ProgressValues shown = ShownValues(logs_);
   ASSIGN_OR_RETURN(const Logs validation, Validate(epoch));
@@ -297,6 +317,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
     RETURN_IF_ERROR(CheckFinite(name, value));
   }
   bar.Finish(epoch_steps_, shown);
+  RETURN_IF_ERROR(NoteChief());
   RETURN_IF_ERROR(EndEpoch(epoch));
   ASSIGN_OR_RETURN(control_->stops,
                    strategy_.agreement().AgreeToStop(control_->stops));
@@ -382,6 +403,7 @@ void FitRun::WarnOfShortEpoch() {
 
 absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
                             ProgressBar* bar) {
+  RETURN_IF_ERROR(NoteChief());
   ++history_.step_count;
   ++epoch_steps_;
   ++group_steps_;

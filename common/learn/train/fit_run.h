@@ -59,6 +59,10 @@ class FitRun final : public TrainingProgress {
   // training of an earlier one.
   //   errors  as GroupMembership
   absl::Status TakeContinuedProgress();
+  // Tells callbacks if this process has become the chief or is it no more.
+  absl::Status NoteChief();
+  // The verbosity of this process at present.
+  Verbosity CurrentVerbosity() const;
   // Takes processes into the group that are ready to join. Collective.
   absl::Status TakeInJoiners();
   // Resumes from the state of ResumeFrom(), after the OnTrainBegin() of the
@@ -116,7 +120,6 @@ class FitRun final : public TrainingProgress {
   Strategy& strategy_;
   const Dataset& data_;
   const FitOptions& options_;
-  const Verbosity verbosity_;
   const int steps_per_execution_;
   EpochPlan plan_;
   MetricSums sums_;
@@ -131,6 +134,7 @@ class FitRun final : public TrainingProgress {
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
   bool is_continued_ = false;
+  bool was_chief_ = false;  // As callbacks know.
   // True while the epoch is validated, after its last step.
   bool is_validating_ = false;
   bool callbacks_watch_steps_ = false;

@@ -68,7 +68,15 @@ absl::Status TrainingRequests::Serve(Position position) {
   if (request == kCheckpointRequest) return WriteCheckpoint(position);
   if (request == kJoinRequest) return take_in_();
   if (request == kNoRequest) return absl::OkStatus();
-  if (request != kStopRequest) return EndBeforePreemption(position);
+  if (request != kStopRequest) {
+    // The chief that had asked for something else may be lost.
+    ASSIGN_OR_RETURN(const bool is_preempted,
+                     strategy_.agreement().AgreeToStop(
+                         PreemptionNotice::OfProcess().was_received()));
+    if (!is_preempted) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const bool may_leave, MayLeaveAlone());
+    return may_leave ? Leave(position) : EndBeforePreemption(position);
+  }
   control_.stops = true;
   control_.is_interrupted = true;
   if (strategy_.is_chief()) {
@@ -115,6 +123,20 @@ absl::Status TrainingRequests::WriteCheckpoint(Position position) {
   }
   job_control.Answer(std::move(prefix));
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TrainingRequests::MayLeaveAlone() {
+  GroupMembership* const membership = strategy_.membership();
+  if (membership == nullptr) return false;
+  return membership->MayLeave(PreemptionNotice::OfProcess().was_received());
+}
+
+absl::Status TrainingRequests::Leave(Position position) {
+  if (!PreemptionNotice::OfProcess().was_received()) return absl::OkStatus();
+  return WithExitCode(absl::CancelledError(absl::StrCat(
+                          "this worker was stopped by a signal ",
+                          Where(position), "; the others continue")),
+                      ExitCode::kTerminated);
 }
 
 absl::Status TrainingRequests::EndBeforePreemption(Position position) {

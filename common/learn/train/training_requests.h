@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/training_control.h"
 
@@ -33,8 +34,8 @@ class TrainingRequests {
   // or otherwise a preemption. Collective.
   // Sets TrainingControl::stops and is_interrupted if an operator ends
   // training.
-  //   kCancelled  a preemption ends training, after `save`; carries
-  //               ExitCode::kTerminated
+  //   kCancelled  a preemption ends training, after `save`, or ends this worker
+  //               while the others continue; carries ExitCode::kTerminated
   absl::Status Serve(Position position);
 
  private:
@@ -43,6 +44,11 @@ class TrainingRequests {
   // Collective. An error of the disk is reported to the operator, and training
   // continues.
   absl::Status WriteCheckpoint(Position position);
+  // Collective. Returns true if the preempted workers may leave, and the others
+  // continue.
+  absl::StatusOr<bool> MayLeaveAlone();
+  // Returns an error on a worker that leaves.
+  absl::Status Leave(Position position);
   // Saves, and always returns an error.
   absl::Status EndBeforePreemption(Position position);
 

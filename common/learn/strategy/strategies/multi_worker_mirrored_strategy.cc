@@ -345,6 +345,14 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
                           std::move(variables)),
       peers_(std::move(peers)) {}
 
+absl::StatusOr<bool> MultiWorkerMirroredStrategy::MayLeave(
+    bool wants_to_leave) {
+  ASSIGN_OR_RETURN(const int count,
+                   agreement().Count("which workers leave", wants_to_leave));
+  return count > 0 &&
+         group().worker_count() - count >= peers_->task_count_min();
+}
+
 GroupMembership* MultiWorkerMirroredStrategy::membership() {
   return peers_ != nullptr && peers_->is_renewable() ? this : nullptr;
 }

@@ -94,6 +94,7 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy,
   bool has_joiners() const override;
   absl::Status Propose() override;
   absl::Status TakeIn() override;
+  absl::StatusOr<bool> MayLeave(bool wants_to_leave) override;
   absl::StatusOr<std::string> FromOthers(absl::string_view what,
                                          std::string bytes) override;
 

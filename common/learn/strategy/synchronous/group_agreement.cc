@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -15,8 +16,8 @@ namespace muster {
 
 namespace {
 
-// Sends the bytes of one replica. If its worker is lost, nobody else knows what
-// it would have sent.
+// Sends the bytes of one replica. If its worker is lost, no other worker knows
+// what it would have sent.
 class FromRankOperation final : public GroupOperation {
  public:
   FromRankOperation(ReplicaGroup* group, int root, const CollectiveCall& call,
@@ -59,38 +60,41 @@ class FromRankOperation final : public GroupOperation {
   std::string bytes_;
 };
 
-// Finds out whether a worker wants to stop.
-class StopOperation final : public GroupOperation {
+// Counts the workers with a flag.
+class CountOperation final : public GroupOperation {
  public:
-  StopOperation(ReplicaGroup* group, absl::Duration timeout, bool wants_stop)
-      : group_(*group), timeout_(timeout), wants_stop_(wants_stop) {}
+  CountOperation(ReplicaGroup* group, const CollectiveCall& call, bool flag)
+      : group_(*group), call_(call), flag_(flag) {}
 
-  bool stops() const { return stops_; }
+  int count() const { return count_; }
 
   absl::Status Run() override {
     const ReplicaGroup::Communicators communicators = group_.communicators();
-    std::vector<int32_t> flags(communicators.size(), wants_stop_ ? 1 : 0);
+    std::vector<int32_t> counts(communicators.size());
+    // The first replica of a worker counts it.
+    counts[0] = flag_ ? 1 : 0;
     if (group_.worker_count() > 1) {
       RETURN_IF_ERROR(group_.Run([&](int replica) {
         return communicators[replica]->AllReduce(
-            ReduceOp::kMax, {DType::kInt32, 1, &flags[replica]},
-            {.name = "whether training stops", .timeout = timeout_});
+            ReduceOp::kSum, {DType::kInt32, 1, &counts[replica]}, call_);
       }));
     }
-    stops_ = flags[0] != 0;
+    count_ = counts[0];
     return absl::OkStatus();
   }
-  std::string Result() const override { return stops_ ? "1" : "0"; }
+  std::string Result() const override { return absl::StrCat(count_); }
   absl::Status Adopt(absl::string_view result) override {
-    stops_ = result == "1";
-    return absl::OkStatus();
+    return absl::SimpleAtoi(result, &count_)
+               ? absl::OkStatus()
+               : absl::InternalError(absl::StrCat(call_.name, ": the result \"",
+                                                  result, "\" is no number"));
   }
 
  private:
   ReplicaGroup& group_;
-  const absl::Duration timeout_;
-  const bool wants_stop_;
-  bool stops_ = false;
+  const CollectiveCall call_;
+  const bool flag_;
+  int count_ = 0;
 };
 
 }  // namespace
@@ -110,9 +114,16 @@ absl::StatusOr<std::string> GroupAgreement::FromRank(int root,
 }
 
 absl::StatusOr<bool> GroupAgreement::AgreeToStop(bool wants_stop) const {
-  StopOperation operation(group_, timeout_, wants_stop);
+  ASSIGN_OR_RETURN(const int count,
+                   Count("whether training stops", wants_stop));
+  return count > 0;
+}
+
+absl::StatusOr<int> GroupAgreement::Count(absl::string_view what,
+                                          bool flag) const {
+  CountOperation operation(group_, {.name = what, .timeout = timeout_}, flag);
   RETURN_IF_ERROR(group_->Complete(operation));
-  return operation.stops();
+  return operation.count();
 }
 
 }  // namespace muster

@@ -29,6 +29,9 @@ class GroupAgreement final : public WorkerAgreement {
                                         std::string bytes) const override;
   absl::StatusOr<bool> AgreeToStop(bool wants_stop) const override;
 
+  // Returns on how many workers `flag` is true. A collective.
+  absl::StatusOr<int> Count(absl::string_view what, bool flag) const;
+
   // As FromChief(), but returns the bytes of the replica of rank `root`.
   absl::StatusOr<std::string> FromRank(int root, absl::string_view what,
                                        std::string bytes) const;

@@ -42,6 +42,10 @@ class Callback {
   virtual ~Callback() = default;
 
   virtual absl::Status OnTrainBegin(Model&) { return absl::OkStatus(); }
+  // Called between steps on synchronous workers: this process has become the
+  // chief, because the former one is lost, or is not the chief any more. Takes
+  // over or gives up the output of the callback.
+  virtual absl::Status OnChiefChange(Model&) { return absl::OkStatus(); }
   virtual absl::Status OnTrainEnd(Model&, const Logs&) {
     return absl::OkStatus();
   }

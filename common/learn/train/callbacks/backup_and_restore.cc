@@ -74,18 +74,24 @@ absl::Status BackupAndRestore::CheckOptions(
 
 absl::Status BackupAndRestore::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
-  if (model.strategy()->is_chief()) {
-    ASSIGN_OR_RETURN(manager_, CheckpointManager::Create(
-                                   {.folder = options_.backup_dir,
-                                    .checkpoint_name = kCheckpointName,
-                                    .checkpoint_count_max = kBackupCountMax,
-                                    .disk = disk_}));
-  }
+  RETURN_IF_ERROR(OnChiefChange(model));
   if (TrainingRecovery* const recovery = model.strategy()->recovery()) {
     RETURN_IF_ERROR(recovery->CheckCanSave(
         JoinPath(options_.backup_dir, absl::StrCat(kCheckpointName, "-1"))));
   }
   return model.progress()->is_continued() ? absl::OkStatus() : Restore(model);
+}
+
+absl::Status BackupAndRestore::OnChiefChange(Model& model) {
+  writer_.Await().IgnoreError();  // The log has it.
+  manager_ = nullptr;
+  if (!model.strategy()->is_chief()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(manager_, CheckpointManager::Create(
+                                 {.folder = options_.backup_dir,
+                                  .checkpoint_name = kCheckpointName,
+                                  .checkpoint_count_max = kBackupCountMax,
+                                  .disk = disk_}));
+  return absl::OkStatus();
 }
 
 std::vector<std::string> BackupAndRestore::output_folders() const {

@@ -65,6 +65,7 @@ class BackupAndRestore final : public Callback {
   //   kPermissionDenied            a parameter server may not write to
   //                                backup_dir; names its folders
   absl::Status OnTrainBegin(Model& model) override;
+  absl::Status OnChiefChange(Model& model) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;

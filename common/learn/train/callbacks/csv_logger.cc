@@ -105,6 +105,7 @@ absl::Status CsvLogger::CheckOptions(const CsvLoggerOptions& options) {
 absl::Status CsvLogger::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
   names_.clear();
+  last_row_.clear();
   file_ = nullptr;
   is_logging_ = false;
   if (!model.strategy()->is_chief()) return absl::OkStatus();
@@ -160,16 +161,54 @@ absl::Status CsvLogger::DropRest() {
       error.value(), absl::StrCat("cannot truncate ", options_.filename));
 }
 
+absl::Status CsvLogger::OnChiefChange(Model& model) {
+  if (!model.strategy()->is_chief()) {
+    if (file_ != nullptr) Note(file_->Close());
+    file_ = nullptr;
+    is_logging_ = false;
+    return absl::OkStatus();
+  }
+  Disk* const disk = Disk::Real();
+  std::string content;
+  if (is_object() || IsRegular(options_.filename)) {
+    absl::StatusOr<std::string> read =
+        ReadFile(disk, options_.filename, kObjectBytesMax);
+    if (!read.ok() && !absl::IsNotFound(read.status())) return read.status();
+    if (read.ok()) content = *std::move(read);
+  }
+  RETURN_IF_ERROR(Open());
+  is_logging_ = true;
+  // The former chief may have written a part of a row, or none of the last one.
+  content.resize(content.rfind('\n') + 1);
+  kept_bytes_ = static_cast<int64_t>(content.size());
+  const bool lacks_last_row = !absl::EndsWith(content, last_row_);
+  if (is_object()) kept_content_ = std::move(content);
+  if (lacks_last_row) {
+    Write(kept_bytes_ == 0 ? absl::StrCat(HeaderRow(), last_row_) : last_row_);
+  }
+  return absl::OkStatus();
+}
+
+std::string CsvLogger::HeaderRow() const {
+  std::vector<std::string> header = {"epoch"};
+  header.insert(header.end(), names_.begin(), names_.end());
+  return Row(header);
+}
+
+void CsvLogger::Write(const std::string& rows) {
+  absl::Status status = has_rest_ ? DropRest() : absl::OkStatus();
+  if (status.ok()) status = file_->Append(rows);
+  if (status.ok()) status = file_->Flush();
+  kept_bytes_ += static_cast<int64_t>(rows.size());
+  if (is_object()) kept_content_ += rows;
+  Note(status);
+}
+
 absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, Logs& logs) {
-  if (!is_logging_) return absl::OkStatus();
   std::string rows;
   if (names_.empty()) {
     names_ = ColumnsOf(logs);
-    if (kept_bytes_ == 0) {
-      std::vector<std::string> header = {"epoch"};
-      header.insert(header.end(), names_.begin(), names_.end());
-      rows = Row(header);
-    }
+    if (kept_bytes_ == 0) rows = HeaderRow();
   }
   std::vector<std::string> row = {absl::StrCat(epoch)};
   const std::vector<LoggedMetric> metrics = MetricsOf(logs);
@@ -179,13 +218,9 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, Logs& logs) {
         [&](const LoggedMetric& metric) { return metric.name == name; });
     row.push_back(found == metrics.end() ? "NA" : CellOf(*found));
   }
-  absl::StrAppend(&rows, Row(row));
-  absl::Status status = has_rest_ ? DropRest() : absl::OkStatus();
-  if (status.ok()) status = file_->Append(rows);
-  if (status.ok()) status = file_->Flush();
-  kept_bytes_ += static_cast<int64_t>(rows.size());
-  if (is_object()) kept_content_ += rows;
-  Note(status);
+  // For a worker that becomes the chief.
+  last_row_ = Row(row);
+  if (is_logging_) Write(absl::StrCat(rows, last_row_));
   return absl::OkStatus();
 }
 

@@ -48,6 +48,7 @@ class CsvLogger final : public Callback {
   // In addition to CheckOptions(): the system's error if the file cannot be
   // opened, with its name. Creates the folder if it is missing.
   absl::Status OnTrainBegin(Model& model) override;
+  absl::Status OnChiefChange(Model& model) override;
   absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   bool watches_steps() const override { return false; }
@@ -64,6 +65,9 @@ class CsvLogger final : public Callback {
   absl::Status OpenObject();
   // Removes what is behind the part of the file that is kept.
   absl::Status DropRest();
+  std::string HeaderRow() const;
+  // Errors are logged.
+  void Write(const std::string& rows);
   std::string Row(const std::vector<std::string>& cells) const;
   // Stops logging after an error.
   void Note(const absl::Status& status);
@@ -75,6 +79,7 @@ class CsvLogger final : public Callback {
   int64_t kept_bytes_ = 0;
   std::string kept_content_;        // The same, of an object.
   bool has_rest_ = false;           // DropRest() is to be called.
+  std::string last_row_;            // Also on workers that do not log.
   std::vector<std::string> names_;  // Names of the columns, without "epoch".
 };
 

@@ -221,6 +221,11 @@ absl::StatusOr<Logs> ExternalCallbacks::Call(Model& model,
 
 absl::Status ExternalCallbacks::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
+  if (model.strategy()->membership() != nullptr) {
+    return absl::UnimplementedError(
+        "external: the chief calls the hooks, and with --min_workers any "
+        "worker may become the chief; train without it");
+  }
   absl::StatusOr<std::string> opened = "";
   if (model.strategy()->is_chief()) {
     exchange_.reset();

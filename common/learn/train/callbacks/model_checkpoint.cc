@@ -137,6 +137,12 @@ absl::Status ModelCheckpoint::OnTrainBegin(Model& model) {
                                             : options_.directory,
                  "ckpt-1")));
   }
+  return OnChiefChange(model);
+}
+
+absl::Status ModelCheckpoint::OnChiefChange(Model& model) {
+  writer_.Await().IgnoreError();  // The log has it.
+  manager_ = nullptr;
   if (options_.directory.empty() || !model.strategy()->is_chief()) {
     return absl::OkStatus();
   }

@@ -80,6 +80,7 @@ class ModelCheckpoint final : public Callback {
   //   kUnimplemented  files of Keras, and the model is neither Sequential nor
   //                   functional
   absl::Status OnTrainBegin(Model& model) override;
+  absl::Status OnChiefChange(Model& model) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;

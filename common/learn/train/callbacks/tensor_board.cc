@@ -134,6 +134,13 @@ absl::Status TensorBoard::OnTrainEnd(Model&, const Logs&) {
   return absl::OkStatus();
 }
 
+absl::Status TensorBoard::OnChiefChange(Model& model) {
+  // Each process writes event files of its own into the folder.
+  if (!model.strategy()->is_chief()) return OnTrainEnd(model, {});
+  ASSIGN_OR_RETURN(epoch_begin_update_, model.iterations());
+  return absl::OkStatus();
+}
+
 absl::Status TensorBoard::OnEpochBegin(Model& model, int) {
   if (!model.strategy()->is_chief()) return absl::OkStatus();
   ASSIGN_OR_RETURN(epoch_begin_update_, model.iterations());

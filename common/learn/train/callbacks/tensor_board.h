@@ -71,6 +71,7 @@ class TensorBoard final : public Callback {
 
   // In addition to CheckOptions(), errors as EventWriter::Write().
   absl::Status OnTrainBegin(Model& model) override;
+  absl::Status OnChiefChange(Model& model) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnEpochEnd(Model& model, int epoch, Logs& logs) override;

@@ -345,8 +345,12 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                    make_strategy(resolved));
   RETURN_IF_ERROR(TellRunDir(given, strategy->agreement()));
   RunJobOptions options = given;
-  // What all processes would say alike is said once.
-  if (!strategy->is_chief()) options.verbose = Verbosity::kSilent;
+  // What all processes would say alike is said once. Any worker that survives
+  // losses may become the chief.
+  const auto verbosity = [&] {
+    return strategy->is_chief() ? given.verbose : Verbosity::kSilent;
+  };
+  if (strategy->membership() == nullptr) options.verbose = verbosity();
   std::ostream& output =
       options.output == nullptr ? std::cout : *options.output;
   ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(job, options, *strategy));
@@ -370,6 +374,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   const absl::Status trained =
       Train(model, datasets.train, std::move(fit), resolved, options, *strategy,
             &summary.history);
+  options.verbose = verbosity();
   for (const auto& [name, values] : summary.history.history) {
     summary.final[name] = values.back();
   }

@@ -181,9 +181,9 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
           CoordinatorJournalDir(options).empty()
               ? absl::ZeroDuration()
               : options.coordinator_return_timeout;
-      LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
-                                    options.server_return_timeout,
-                                    coordinator_return_timeout);
+      LOG(INFO) << DescribeLossCost(
+          resolved.job(), options.config, options.server_return_timeout,
+          coordinator_return_timeout, options.min_workers);
     }
   }
   absl::Status status =

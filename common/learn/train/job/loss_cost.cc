@@ -103,12 +103,23 @@ std::string CoordinatorLossCost(const proto::TrainingJob& job,
                       " costs at most a second of training");
 }
 
+std::string WorkerLossCost(int min_workers) {
+  if (min_workers == 0) {
+    return "a lost worker ends all workers (--min_workers lets the others "
+           "continue)";
+  }
+  return absl::StrCat(
+      "a lost worker costs at most one step: the others continue, as long as ",
+      min_workers, min_workers == 1 ? " is" : " are", " left");
+}
+
 }  // namespace
 
 std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
                              absl::Duration server_return_timeout,
-                             absl::Duration coordinator_return_timeout) {
+                             absl::Duration coordinator_return_timeout,
+                             int min_workers) {
   const std::string restart = RestartCost(job);
   if (config.IsAlone()) return restart;
   if (config.HasParameterServers()) {
@@ -116,7 +127,7 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
                         CoordinatorLossCost(job, coordinator_return_timeout),
                         "; ", restart);
   }
-  return absl::StrCat("a lost worker ends all workers; ", restart);
+  return absl::StrCat(WorkerLossCost(min_workers), "; ", restart);
 }
 
 std::string DescribeResumption(const proto::TrainingJob& job,

@@ -55,8 +55,19 @@ TEST(LossCostTest, WithoutABackupAllTrainingWouldBeRepeated) {
             "would be repeated (a backup_and_restore callback in the job file "
             "prevents that)");
   EXPECT_THAT(Describe("", kWorkers),
-              StartsWith("a lost worker ends all workers; if this run is "
-                         "interrupted, it cannot resume"));
+              StartsWith("a lost worker ends all workers (--min_workers lets "
+                         "the others continue); if this run is interrupted, it "
+                         "cannot resume"));
+}
+
+TEST(LossCostTest, WorkersCanContinueWithoutALostOne) {
+  const absl::StatusOr<ClusterConfig> config =
+      ParseTfConfig(kWorkers, "TF_CONFIG");
+  ASSERT_OK(config);
+  EXPECT_THAT(DescribeLossCost({}, *config, absl::Minutes(1),
+                               absl::ZeroDuration(), /*min_workers=*/1),
+              StartsWith("a lost worker costs at most one step: the others "
+                         "continue, as long as 1 is left; "));
 }
 
 TEST(LossCostTest, ASignalsLineSaysHowToResume) {

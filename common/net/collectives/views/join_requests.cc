@@ -53,8 +53,20 @@ absl::Status JoinRequests::Write(const Request& request) const {
   message.mutable_member()->set_incarnation(request.member.incarnation);
   message.mutable_member()->set_address(request.member.address);
   message.set_is_ready(request.is_ready);
+  message.set_beat(request.beat);
   return ReplaceFileUnsynced(disk_, PathOf(request.member),
                              message.SerializeAsString());
+}
+
+absl::Status JoinRequests::RemoveOthers(const GroupView::Member& member) const {
+  ASSIGN_OR_RETURN(const std::vector<Request> requests, List());
+  for (const Request& request : requests) {
+    if (request.member.task != member.task || request.member == member) {
+      continue;
+    }
+    RETURN_IF_ERROR(Remove(request.member));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status JoinRequests::Remove(const GroupView::Member& member) const {
@@ -78,7 +90,8 @@ absl::StatusOr<std::vector<JoinRequests::Request>> JoinRequests::List() const {
         .member = {.task = *task,
                    .incarnation = message.member().incarnation(),
                    .address = message.member().address()},
-        .is_ready = message.is_ready()};
+        .is_ready = message.is_ready(),
+        .beat = message.beat()};
     if (PathOf(request.member) != JoinPath(folder_, name)) continue;
     requests.push_back(request);
   }

@@ -29,6 +29,7 @@ class JoinRequests {
   struct Request {
     GroupView::Member member;
     bool is_ready = false;  // False while the process prepares.
+    uint64_t beat = 0;      // Counts up while the process waits.
   };
 
   // `disk` is borrowed. `folder` is that of the views.
@@ -43,6 +44,8 @@ class JoinRequests {
                                        absl::string_view folder);
 
   absl::Status Write(const Request& request) const;
+  // Removes the requests of earlier processes of this task.
+  absl::Status RemoveOthers(const GroupView::Member& member) const;
   absl::Status Remove(const GroupView::Member& member) const;
   // Returns the valid requests.
   absl::StatusOr<std::vector<Request>> List() const;

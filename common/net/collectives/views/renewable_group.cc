@@ -28,7 +28,7 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 // How long tasks of a view may take to connect. A task that has not noticed the
 // loss yet does so within this time.
 absl::Duration FormTimeout(const PeerGroup::Options& options) {
-  return 2 * options.heartbeat_timeout + absl::Seconds(2);
+  return options.heartbeat_timeout + absl::Seconds(1);
 }
 
 GroupView FirstView(const PeerGroup& group) {
@@ -64,10 +64,6 @@ void Pause(Clock* clock, absl::Time deadline) {
   const bool never = false;
   clock->AwaitWithDeadline(&mutex, absl::Condition(&never),
                            std::min(deadline, clock->Now() + kPollInterval));
-}
-
-bool CanJoin(const JoinRequests::Request& request, const GroupView& view) {
-  return request.is_ready && !view.Has(request.member.task);
 }
 
 // "training continues without worker 1: view 2 of the group has 3 tasks".
@@ -132,11 +128,7 @@ RenewableGroup::RenewableGroup(const Options& options, Network* network,
     : options_(options), network_(network), clock_(clock) {}
 
 RenewableGroup::~RenewableGroup() {
-  {
-    absl::MutexLock lock(&mutex_);
-    ends_ = true;
-  }
-  if (thread_.joinable()) thread_.join();
+  watch_ = nullptr;
   if (is_joining()) requests_->Remove(self()).IgnoreError();
 }
 
@@ -162,7 +154,7 @@ absl::Status RenewableGroup::Start() {
         RETURN_IF_ERROR(JoinRequests::SetCurrentFolder(
             options_.disk, options_.run_dir, claims_->folder()));
       }
-      thread_ = std::thread([this] { ServeRequests(); });
+      WatchJoiners();
       return absl::OkStatus();
     }
     const bool may_join = is_renewable() && GroupErrorKindOf(group.status()) ==
@@ -239,7 +231,8 @@ absl::Status RenewableGroup::Renew() {
   if (const std::optional<TaskId> named = NamedTask(cause)) {
     gone.insert(*named);
   }
-  return FormNext(std::move(gone), is_certain, start);
+  return FormNext(std::move(gone), is_certain, FormTimeout(options_.group),
+                  start);
 }
 
 absl::Status RenewableGroup::Advance() {
@@ -252,11 +245,13 @@ absl::Status RenewableGroup::Advance() {
   for (const PeerGroup::Absence& absence : End(&cause)) {
     gone.insert(absence.task);
   }
-  has_joiners_ = false;
-  return FormNext(std::move(gone), /*is_certain=*/false, start);
+  // All tasks have left together, and wait only for those that join.
+  return FormNext(std::move(gone), /*is_certain=*/false,
+                  options_.group.heartbeat_timeout, start);
 }
 
 absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
+                                      absl::Duration form_timeout,
                                       absl::Time start) {
   const absl::Time deadline = start + options_.renew_timeout;
   GroupView view = this->view();
@@ -265,7 +260,7 @@ absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
                      NextView(view, gone, is_certain, deadline));
     std::vector<TaskId> missing;
     absl::StatusOr<std::unique_ptr<PeerGroup>> group =
-        Form(next, deadline, &missing);
+        Form(next, std::min(form_timeout, deadline - clock_->Now()), &missing);
     if (group.ok()) {
       LOG(INFO) << Describe(this->view(), next) << ", after "
                 << absl::FormatDuration(absl::Trunc(clock_->Now() - start,
@@ -282,6 +277,7 @@ absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
     LOG(WARNING) << "view " << next.number << " of the group was not formed: "
                  << group.status().message();
     gone.insert(missing.begin(), missing.end());
+    form_timeout = FormTimeout(options_.group);
     is_certain = false;
     view = std::move(next);
   }
@@ -294,6 +290,7 @@ absl::StatusOr<bool> RenewableGroup::AskToJoin() {
   RETURN_IF_ERROR(folder.status());
   UseFolder(*std::move(folder));
   ASSIGN_OR_RETURN(const uint64_t pulse, requests_->ReadPulse());
+  RETURN_IF_ERROR(requests_->RemoveOthers(self()));
   RETURN_IF_ERROR(requests_->Write({.member = self()}));
   const absl::Time deadline = clock_->Now() + AnswerTimeout(options_);
   while (clock_->Now() < deadline) {
@@ -372,10 +369,16 @@ absl::Status RenewableGroup::WriteStart(const proto::GroupStart& start) {
 
 absl::Status RenewableGroup::AwaitAdmission() {
   absl::MutexLock renew_lock(&renew_mutex_);
-  RETURN_IF_ERROR(requests_->Write({.member = self(), .is_ready = true}));
+  JoinRequests::Request request = {.member = self(), .is_ready = true};
+  absl::Time next_beat = clock_->Now();
   GroupView before;
   RETURN_IF_ERROR(AwaitWhileGroupRuns(
       "to take this task in", [&]() -> absl::StatusOr<bool> {
+        if (clock_->Now() >= next_beat) {
+          ++request.beat;
+          RETURN_IF_ERROR(requests_->Write(request));
+          next_beat = clock_->Now() + options_.request_interval / 2;
+        }
         ASSIGN_OR_RETURN(const std::optional<GroupView> newest,
                          claims_->NewestAfter(before.number));
         if (newest.has_value()) before = *newest;
@@ -390,8 +393,9 @@ absl::Status RenewableGroup::AwaitAdmission() {
     absl::MutexLock lock(&mutex_);
     view_ = std::move(before);
   }
-  RETURN_IF_ERROR(FormNext({}, /*is_certain=*/false, clock_->Now()));
-  thread_ = std::thread([this] { ServeRequests(); });
+  RETURN_IF_ERROR(FormNext({}, /*is_certain=*/false,
+                           FormTimeout(options_.group), clock_->Now()));
+  WatchJoiners();
   absl::MutexLock lock(&mutex_);
   is_joining_ = false;
   return absl::OkStatus();
@@ -407,11 +411,8 @@ absl::Status RenewableGroup::ClaimWithJoiners() {
   ++next.number;
   next.lost.clear();
   next.claimed_by = options_.group.config.task;
-  ASSIGN_OR_RETURN(const std::vector<JoinRequests::Request> requests,
-                   requests_->List());
-  for (const JoinRequests::Request& request : requests) {
-    if (!CanJoin(request, next)) continue;
-    next.members.push_back(request.member);
+  for (const GroupView::Member& member : watch_->TakeReady()) {
+    if (!next.Has(member.task)) next.members.push_back(member);
   }
   std::sort(next.members.begin(), next.members.end(),
             [](const GroupView::Member& a, const GroupView::Member& b) {
@@ -420,47 +421,21 @@ absl::Status RenewableGroup::ClaimWithJoiners() {
   return claims_->Claim(next).status();
 }
 
-void RenewableGroup::ServeRequests() {
-  absl::Time next = clock_->Now();
-  while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      next = std::max(next + options_.request_interval, clock_->Now());
-      if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&ends_), next)) {
-        return;
-      }
-      if (current_ == nullptr || current_->task_rank() != 0) {
-        has_joiners_ = false;
-        continue;
-      }
-    }
-    ServeRequestsOnce();
-  }
-}
-
-void RenewableGroup::ServeRequestsOnce() {
-  const absl::StatusOr<std::vector<JoinRequests::Request>> requests =
-      requests_->List();
-  if (!requests.ok()) {
-    LOG(WARNING) << "requests to join the group cannot be read: "
-                 << requests.status().message();
-    return;
-  }
-  if (requests->empty()) {
-    has_joiners_ = false;
-    return;
-  }
-  if (pulse_ == 0) pulse_ = RandomIdentity() >> 1;
-  const absl::Status answered = requests_->WritePulse(++pulse_);
-  if (!answered.ok()) {
-    LOG(WARNING) << "requests to join the group cannot be answered: "
-                 << answered.message();
-  }
-  const GroupView now = view();
-  has_joiners_ = std::any_of(requests->begin(), requests->end(),
-                             [&now](const JoinRequests::Request& request) {
-                               return CanJoin(request, now);
-                             });
+void RenewableGroup::WatchJoiners() {
+  watch_ = std::make_unique<JoinerWatch>(
+      JoinerWatch::Options{.interval = options_.request_interval,
+                           .preparation_max = options_.group.startup_timeout,
+                           .answers =
+                               [this] {
+                                 absl::MutexLock lock(&mutex_);
+                                 return view_.members.front().task ==
+                                        options_.group.config.task;
+                               },
+                           .may_join =
+                               [this](const GroupView::Member& member) {
+                                 return !view().Has(member.task);
+                               }},
+      requests_.get(), clock_);
 }
 
 absl::StatusOr<GroupView> RenewableGroup::NextView(const GroupView& before,
@@ -516,13 +491,13 @@ absl::StatusOr<bool> RenewableGroup::AwaitView(uint64_t number,
 }
 
 absl::StatusOr<std::unique_ptr<PeerGroup>> RenewableGroup::Form(
-    const GroupView& view, absl::Time deadline, std::vector<TaskId>* missing) {
+    const GroupView& view, absl::Duration timeout,
+    std::vector<TaskId>* missing) {
   PeerGroup::Options options = options_.group;
   ASSIGN_OR_RETURN(options.config.cluster, view.Cluster());
   options.view = view.number;
   options.last_generation = generation_;
-  options.startup_timeout =
-      std::min(FormTimeout(options_.group), deadline - clock_->Now());
+  options.startup_timeout = timeout;
   return PeerGroup::Join(options, network_, clock_, missing);
 }
 

@@ -1,12 +1,10 @@
 #ifndef COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
 #define COMMON_NET_COLLECTIVES_VIEWS_RENEWABLE_GROUP_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -22,6 +20,7 @@
 #include "common/net/collectives/peers/peer_group.h"
 #include "common/net/collectives/views/group_view.h"
 #include "common/net/collectives/views/join_requests.h"
+#include "common/net/collectives/views/joiner_watch.h"
 #include "common/net/rpc/network.h"
 
 namespace muster {
@@ -74,6 +73,7 @@ class RenewableGroup {
 
   ~RenewableGroup();
 
+  int task_count_min() const { return options_.task_count_min; }
   bool is_renewable() const { return options_.task_count_min > 0; }
 
   // The group of the current view; null while Renew() runs. Do not keep it:
@@ -114,7 +114,7 @@ class RenewableGroup {
   absl::Status AwaitAdmission() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
 
   // True if a process is ready to join. Known to the first task only.
-  bool has_joiners() const { return has_joiners_; }
+  bool has_joiners() const { return watch_ != nullptr && watch_->has_ready(); }
   // Creates the next view, with the processes that are ready to join. Called by
   // the first task, before all tasks call Advance().
   //   others  of the run directory
@@ -145,13 +145,12 @@ class RenewableGroup {
       absl::string_view what,
       absl::FunctionRef<absl::StatusOr<bool>()> is_done);
   void UseFolder(std::string folder);
-  // Answers requests, on a thread of its own.
-  void ServeRequests();
-  void ServeRequestsOnce();
+  // Begins to answer the processes that ask to join.
+  void WatchJoiners();
   // Forms the group of the view after that of this object, or of the one after
   // it, and so on.
   absl::Status FormNext(std::set<TaskId> gone, bool is_certain,
-                        absl::Time start)
+                        absl::Duration form_timeout, absl::Time start)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(renew_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   GroupView::Member self() const;
 
@@ -166,7 +165,7 @@ class RenewableGroup {
   // Blocks until a view after `number` exists or the time is over.
   absl::StatusOr<bool> AwaitView(uint64_t number, absl::Time deadline);
   absl::StatusOr<std::unique_ptr<PeerGroup>> Form(const GroupView& view,
-                                                  absl::Time deadline,
+                                                  absl::Duration timeout,
                                                   std::vector<TaskId>* missing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(renew_mutex_);
   void Adopt(GroupView view, std::shared_ptr<PeerGroup> group)
@@ -187,11 +186,8 @@ class RenewableGroup {
   // Of Fail() while there was no group.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool is_joining_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::atomic<bool> has_joiners_{false};
-  uint64_t pulse_ = 0;  // Used by the thread.
-  std::thread thread_;
+  std::unique_ptr<JoinerWatch> watch_;  // Null before the group is formed.
 };
 
 }  // namespace muster
