@@ -32,6 +32,9 @@ struct StrategyReport {
   // One line per task:
   // "worker 0 localhost:20001 incarnation 6f1c02a9d2e4b713".
   std::vector<std::string> tasks;
+  // One line per loss or join of a synchronous worker:
+  // "2026-11-30T09:26:33Z training continued without worker 1: 2 tasks".
+  std::vector<std::string> events = {};
 };
 
 // Defines where replicas and variables are placed and how replicas agree. Model

@@ -220,8 +220,9 @@ void FitRun::WatchRequests(bool is_watched) {
 
 absl::Status FitRun::ServeRequest() {
   const bool was_interrupted = control_->is_interrupted;
-  RETURN_IF_ERROR(
-      requests_.Serve({.epoch = epoch_, .epoch_steps = epoch_steps_}));
+  RETURN_IF_ERROR(requests_.Serve({.epoch = epoch_,
+                                   .epoch_steps = epoch_steps_,
+                                   .takes_joiners = !is_validating_}));
   if (control_->is_interrupted && !was_interrupted) SaveBeforeStop();
   return absl::OkStatus();
 }

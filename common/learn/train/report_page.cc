@@ -246,6 +246,16 @@ TableRows SpeedRows(const RunSummary& summary) {
   return rows;
 }
 
+TableRows LossRows(const RunSummary& summary) {
+  TableRows rows = {
+      {"steps repeated", absl::StrCat(summary.report.retry_count)},
+      {"tasks that returned", absl::StrCat(summary.report.recovery_count)}};
+  for (const std::string& event : summary.report.events) {
+    rows.push_back({"event", event});
+  }
+  return rows;
+}
+
 TableRows RunRows(const RunSummary& summary) {
   TableRows rows = {
       {"strategy", summary.strategy},
@@ -285,13 +295,10 @@ std::string ToHtml(const RunSummary& summary) {
   for (const Chart& chart : ChartsOf(history)) {
     absl::StrAppend(&html, Figure(chart, first_epoch));
   }
-  absl::StrAppend(
-      &html, "</div>\n<h2>Speed</h2>\n", Table(SpeedRows(summary)),
-      "<h2>Lost tasks</h2>\n",
-      Table({{"steps repeated", absl::StrCat(summary.report.retry_count)},
-             {"tasks that returned",
-              absl::StrCat(summary.report.recovery_count)}}),
-      "<h2>Run</h2>\n", Table(RunRows(summary)), "</body></html>\n");
+  absl::StrAppend(&html, "</div>\n<h2>Speed</h2>\n", Table(SpeedRows(summary)),
+                  "<h2>Lost tasks</h2>\n", Table(LossRows(summary)),
+                  "<h2>Run</h2>\n", Table(RunRows(summary)),
+                  "</body></html>\n");
   return html;
 }
 

@@ -109,6 +109,7 @@ std::string ToJson(const RunSummary& summary) {
                                   : Json(nullptr)},
       {"retries", summary.report.retry_count},
       {"recoveries", summary.report.recovery_count},
+      {"events", summary.report.events},
       {"weights_sha256", summary.weights_sha256},
       {"final_weights", summary.final_weights.empty()
                             ? Json(nullptr)

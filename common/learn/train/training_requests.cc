@@ -44,13 +44,15 @@ TrainingRequests::TrainingRequests(Model* model, Strategy* strategy,
       save_(std::move(save)),
       take_in_(std::move(take_in)) {}
 
-std::string TrainingRequests::OwnRequest() {
+std::string TrainingRequests::OwnRequest(Position position) {
   const std::optional<JobControl::Action> action =
       JobControl::OfProcess().Next();
   if (action == JobControl::Action::kCheckpoint) return kCheckpointRequest;
   if (action == JobControl::Action::kStop) return kStopRequest;
   GroupMembership* const membership = strategy_.membership();
-  if (membership == nullptr || !membership->has_joiners()) return "";
+  const bool has_joiners = position.takes_joiners && membership != nullptr &&
+                           membership->has_joiners();
+  if (!has_joiners) return "";
   const absl::Status proposed = membership->Propose();
   if (proposed.ok()) return kJoinRequest;
   LOG(WARNING) << "processes that ask to join cannot be taken in: "
@@ -61,7 +63,7 @@ std::string TrainingRequests::OwnRequest() {
 absl::Status TrainingRequests::Serve(Position position) {
   JobControl& job_control = JobControl::OfProcess();
   std::string request;
-  if (strategy_.is_chief()) request = OwnRequest();
+  if (strategy_.is_chief()) request = OwnRequest(position);
   ASSIGN_OR_RETURN(request,
                    strategy_.agreement().FromChief("what is asked of training",
                                                    std::move(request)));

@@ -21,6 +21,8 @@ class TrainingRequests {
   struct Position {
     int epoch = 0;            // From 0.
     int64_t epoch_steps = 0;  // Finished steps of this epoch.
+    // True between two training steps, where processes can join.
+    bool takes_joiners = false;
   };
 
   // Pointers are borrowed. `save` is called before a preemption ends training,
@@ -40,7 +42,7 @@ class TrainingRequests {
 
  private:
   // Returns what the chief asks of all workers; empty: nothing.
-  std::string OwnRequest();
+  std::string OwnRequest(Position position);
   // Collective. An error of the disk is reported to the operator, and training
   // continues.
   absl::Status WriteCheckpoint(Position position);

@@ -70,14 +70,18 @@ class Local(Cluster):
 
     Args:
       workers, ps: number of processes that train, and number of parameter servers.
+      min_workers: workers that train in sync continue without a lost one, which is started again
+        and joins them, as long as this many are left; 0: the loss of a worker ends training.
     """
 
     workers: int = 0
     ps: int = 0
+    min_workers: int = 0
 
     def start(self, job):
         """Returns a command that runs a Job until its end."""
-        return [*job.command(self.workers, self.ps), f"--run_dir={job.folder}",
+        continues = [f"--min_workers={self.min_workers}", "--restart"] if self.min_workers else []
+        return [*job.command(self.workers, self.ps), f"--run_dir={job.folder}", *continues,
                 *(["--temporary_run_dir"] if job.is_temporary else [])]
 
 
@@ -135,6 +139,11 @@ def check_counts(cluster):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"cluster={kind} has {name}={value!r}; expected an integer of at "
                              f"least {least}")
+    min_workers = getattr(cluster, "min_workers", 0)
+    if isinstance(min_workers, bool) or not isinstance(min_workers, int) \
+            or not 0 <= min_workers <= cluster.workers:
+        raise ValueError(f"cluster={kind} has min_workers={min_workers!r}; expected 0 to "
+                         f"{cluster.workers}, the number of workers")
     for name in ("options", "launch_options"):
         value = getattr(cluster, name, ())
         if isinstance(value, str) or not all(isinstance(one, str) for one in value):

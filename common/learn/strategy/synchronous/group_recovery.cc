@@ -20,6 +20,7 @@
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"
 #include "common/learn/strategy/synchronous/group_operation.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/net/process/exit_code.h"
 
 namespace muster {
 namespace {
@@ -170,8 +171,10 @@ absl::StatusOr<std::optional<std::string>> ReplicaGroup::Equalize(
   // The workers that are left complete an operation first, and do not know the
   // one that joins.
   if (is_joining_ && !all_change) {
-    return absl::AbortedError(
-        "the group has lost a worker while this one was joining");
+    return WithExitCode(
+        absl::AbortedError(
+            "the group has lost a worker while this one was joining"),
+        ExitCode::kRestartMe);
   }
   const auto root =
       std::find_if(reports.begin(), reports.end(), [newest](int64_t report) {

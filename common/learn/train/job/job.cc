@@ -155,6 +155,16 @@ void KeepNonFinite(const std::string& name, double value, History* history) {
       .step = history->step_count};
 }
 
+Verbosity VerbosityOf(const Strategy& strategy, const RunJobOptions& given) {
+  return strategy.is_chief() ? given.verbose : Verbosity::kSilent;
+}
+
+// Adds what is known at the end of a run.
+void Complete(const Strategy& strategy, absl::Time start, RunSummary* summary) {
+  summary->report = strategy.Report();
+  summary->run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+}
+
 absl::Status AdaptLayers(ResolvedJob& resolved, const Strategy& strategy) {
   ASSIGN_OR_RETURN(const Dataset data, resolved.DataToAdapt());
   return AdaptOnChief(resolved.layer(), data, strategy.agreement());
@@ -347,10 +357,9 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   RunJobOptions options = given;
   // What all processes would say alike is said once. Any worker that survives
   // losses may become the chief.
-  const auto verbosity = [&] {
-    return strategy->is_chief() ? given.verbose : Verbosity::kSilent;
-  };
-  if (strategy->membership() == nullptr) options.verbose = verbosity();
+  if (strategy->membership() == nullptr) {
+    options.verbose = VerbosityOf(*strategy, given);
+  }
   std::ostream& output =
       options.output == nullptr ? std::cout : *options.output;
   ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(job, options, *strategy));
@@ -374,7 +383,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   const absl::Status trained =
       Train(model, datasets.train, std::move(fit), resolved, options, *strategy,
             &summary.history);
-  options.verbose = verbosity();
+  options.verbose = VerbosityOf(*strategy, given);
   for (const auto& [name, values] : summary.history.history) {
     summary.final[name] = values.back();
   }
@@ -382,8 +391,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
     const bool has_diverged = absl::IsInternal(trained) &&
                               summary.history.first_non_finite.has_value();
     if (!has_diverged || !strategy->is_chief()) return trained;
-    summary.report = strategy->Report();
-    summary.run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+    Complete(*strategy, start, &summary);
     RETURN_IF_ERROR(WriteSummary(summary, options, output));
     return trained;
   }
@@ -398,8 +406,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                       &summary);
   }
   if (job.export_onnx()) saved.Update(ExportFinal(model, options, output));
-  summary.report = strategy->Report();
-  summary.run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+  Complete(*strategy, start, &summary);
   if (strategy->is_chief()) {
     RETURN_IF_ERROR(WriteSummary(summary, options, output));
   }

@@ -26,6 +26,7 @@ proto::GroupView Encode(const GroupView& view) {
   }
   for (const TaskId task : view.lost) *message.add_lost() = EncodeTask(task);
   *message.mutable_claimed_by() = EncodeTask(view.claimed_by);
+  message.set_claimed_at_unix_milliseconds(absl::ToUnixMillis(view.claimed_at));
   return message;
 }
 
@@ -42,6 +43,8 @@ absl::StatusOr<GroupView> Decode(const proto::GroupView& message) {
     view.lost.push_back(task);
   }
   ASSIGN_OR_RETURN(view.claimed_by, DecodeTask(message.claimed_by()));
+  view.claimed_at =
+      absl::FromUnixMillis(message.claimed_at_unix_milliseconds());
   return view;
 }
 
@@ -61,6 +64,25 @@ absl::StatusOr<ClusterSpec> GroupView::Cluster() const {
     job.sparse = member.task.type == TaskType::kWorker;
   }
   return ClusterSpec::Create(std::move(jobs));
+}
+
+std::string DescribeChange(const GroupView& before, const GroupView& view) {
+  std::vector<TaskId> lost;
+  std::vector<TaskId> joined;
+  for (const GroupView::Member& member : before.members) {
+    if (!view.Has(member.task)) lost.push_back(member.task);
+  }
+  for (const GroupView::Member& member : view.members) {
+    if (!before.Has(member.task)) joined.push_back(member.task);
+  }
+  std::vector<std::string> changes;
+  if (!lost.empty())
+    changes.push_back(absl::StrCat("without ", TaskNames(lost)));
+  if (!joined.empty())
+    changes.push_back(absl::StrCat("with ", TaskNames(joined)));
+  return absl::StrCat(absl::StrJoin(changes, " and "),
+                      changes.empty() ? "" : ": ", view.members.size(),
+                      view.members.size() == 1 ? " task" : " tasks");
 }
 
 std::string TaskNames(const std::vector<TaskId>& tasks) {
@@ -94,15 +116,26 @@ absl::StatusOr<GroupView> ViewClaims::Read(uint64_t number) const {
   return Decode(message);
 }
 
-absl::StatusOr<std::optional<GroupView>> ViewClaims::NewestAfter(
+absl::StatusOr<std::vector<GroupView>> ViewClaims::ReadAfter(
     uint64_t number) const {
-  std::optional<GroupView> newest;
+  std::vector<GroupView> views;
   while (true) {
     absl::StatusOr<GroupView> next = Read(++number);
-    if (absl::IsNotFound(next.status())) return newest;
+    if (absl::IsNotFound(next.status())) return views;
     RETURN_IF_ERROR(next.status());
-    newest = *std::move(next);
+    views.push_back(*std::move(next));
   }
+}
+
+absl::StatusOr<std::optional<GroupView>> ViewClaims::NewestAfter(
+    uint64_t number) const {
+  ASSIGN_OR_RETURN(const std::vector<GroupView> views, ReadAfter(number));
+  if (views.empty()) return std::nullopt;
+  return views.back();
+}
+
+absl::StatusOr<std::vector<GroupView>> ViewClaims::All() const {
+  return ReadAfter(0);
 }
 
 }  // namespace muster

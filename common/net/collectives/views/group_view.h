@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/io/storage/disk.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
@@ -31,12 +32,16 @@ struct GroupView {
   std::vector<Member> members;  // By rank.
   std::vector<TaskId> lost;     // Tasks of the view before that left with it.
   TaskId claimed_by;
+  absl::Time claimed_at = absl::UnixEpoch();  // By the clock of `claimed_by`.
 
   bool Has(TaskId task) const;
   // Returns the cluster of these tasks.
   //   kInvalidArgument  as ClusterSpec::Create()
   absl::StatusOr<ClusterSpec> Cluster() const;
 };
+
+// "without worker 1 and with worker 2: 3 tasks", compared with `before`.
+std::string DescribeChange(const GroupView& before, const GroupView& view);
 
 // "worker 0, worker 2".
 std::string TaskNames(const std::vector<TaskId>& tasks);
@@ -64,7 +69,12 @@ class ViewClaims {
   //   as Claim()
   absl::StatusOr<std::optional<GroupView>> NewestAfter(uint64_t number) const;
 
+  // Returns all views with a file, in order.
+  //   as Claim()
+  absl::StatusOr<std::vector<GroupView>> All() const;
+
  private:
+  absl::StatusOr<std::vector<GroupView>> ReadAfter(uint64_t number) const;
   // kNotFound  there is none
   absl::StatusOr<GroupView> Read(uint64_t number) const;
   std::string PathOf(uint64_t number) const;

@@ -1,14 +1,13 @@
 #include "common/net/collectives/views/joiner_watch.h"
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/system/clock.h"
@@ -24,7 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kInterval = absl::Seconds(1);
 
 class JoinerWatchTest : public testing::Test {
  protected:
@@ -32,34 +31,51 @@ class JoinerWatchTest : public testing::Test {
 
   std::unique_ptr<JoinerWatch> Watch() {
     return std::make_unique<JoinerWatch>(
-        JoinerWatch::Options{.interval = absl::Milliseconds(100),
-                             .answers = [] { return true; },
+        JoinerWatch::Options{.interval = kInterval,
+                             .answers =
+                                 [this] {
+                                   absl::MutexLock lock(&mutex_);
+                                   ++round_count_;
+                                   return answers_;
+                                 },
                              .may_join =
                                  [this](const GroupView::Member& member) {
                                    return member.task.index != member_index_;
                                  }},
-        &requests_, Clock::Real());
+        &requests_, &clock_);
+  }
+
+  // Lets the watch look at the requests, and waits until it has.
+  void Look() {
+    absl::MutexLock lock(&mutex_);
+    const int wanted = round_count_ + 2;
+    const auto has_looked = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return round_count_ >= wanted;
+    };
+    // The thread may not wait for the clock yet.
+    while (!mutex_.AwaitWithTimeout(absl::Condition(&has_looked),
+                                    absl::Milliseconds(1))) {
+      mutex_.Unlock();
+      clock_.Advance(kInterval / 2);
+      mutex_.Lock();
+    }
+  }
+
+  // Renews the requests of `members` between several looks.
+  void LookAndRenew(const std::vector<GroupView::Member>& members) {
+    for (int i = 0; i < 10; ++i) {
+      for (const GroupView::Member& member : members) {
+        EXPECT_OK(requests_.Write(
+            {.member = member, .is_ready = true, .beat = ++beat_}));
+      }
+      Look();
+    }
   }
 
   static GroupView::Member Worker(int index, uint64_t incarnation) {
     return {.task = {TaskType::kWorker, index},
             .incarnation = incarnation,
             .address = absl::StrCat("localhost:", 1000 + index)};
-  }
-
-  // Renews the requests until `condition` holds.
-  bool RenewUntil(const std::vector<GroupView::Member>& members,
-                  const std::function<bool()>& condition) {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (absl::Now() < deadline) {
-      for (const GroupView::Member& member : members) {
-        EXPECT_OK(requests_.Write(
-            {.member = member, .is_ready = true, .beat = ++beat_}));
-      }
-      if (condition()) return true;
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    return false;
   }
 
   uint64_t Pulse() { return requests_.ReadPulse().value(); }
@@ -69,15 +85,23 @@ class JoinerWatchTest : public testing::Test {
                testing::UnitTest::GetInstance()->current_test_info()->name());
   const JoinRequests requests_{Disk::Real(), folder_};
   const int member_index_ = 9;
+  SimulatedClock clock_;
+  absl::Mutex mutex_;
+  int round_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool answers_ ABSL_GUARDED_BY(mutex_) = true;
   uint64_t beat_ = 0;
 };
 
 TEST_F(JoinerWatchTest, AnswersAndFindsWhoIsReady) {
   ASSERT_OK(requests_.Write({.member = Worker(1, 11)}));
   const auto watch = Watch();
-  EXPECT_TRUE(RenewUntil({}, [this] { return Pulse() != 0; }));
+  Look();
+  const uint64_t pulse = Pulse();
+  EXPECT_NE(pulse, 0u);
   EXPECT_FALSE(watch->has_ready());  // It prepares.
-  EXPECT_TRUE(RenewUntil({Worker(1, 11)}, [&] { return watch->has_ready(); }));
+  LookAndRenew({Worker(1, 11)});
+  EXPECT_GT(Pulse(), pulse);
+  EXPECT_TRUE(watch->has_ready());
   EXPECT_THAT(watch->TakeReady(), ElementsAre(Worker(1, 11)));
   EXPECT_FALSE(watch->has_ready());
 }
@@ -86,32 +110,28 @@ TEST_F(JoinerWatchTest, IgnoresAndRemovesTheRequestOfADeadProcess) {
   ASSERT_OK(
       requests_.Write({.member = Worker(1, 11), .is_ready = true, .beat = 5}));
   const auto watch = Watch();
-  EXPECT_TRUE(RenewUntil({}, [&] {
+  for (int i = 0; i < 20; ++i) {
+    Look();
     EXPECT_FALSE(watch->has_ready());
-    return requests_.List()->empty();
-  }));
+  }
+  EXPECT_THAT(*requests_.List(), IsEmpty());
 }
 
 TEST_F(JoinerWatchTest, IgnoresMembersOfTheGroup) {
   const auto watch = Watch();
-  const std::vector<GroupView::Member> both = {Worker(member_index_, 3),
-                                               Worker(1, 11)};
-  EXPECT_TRUE(RenewUntil(both, [&] { return watch->has_ready(); }));
+  LookAndRenew({Worker(member_index_, 3), Worker(1, 11)});
   EXPECT_THAT(watch->TakeReady(), ElementsAre(Worker(1, 11)));
 }
 
-TEST_F(JoinerWatchTest, OnlyOneTaskAnswers) {
-  std::atomic<int> asked{0};
-  JoinerWatch other({.interval = absl::Milliseconds(10),
-                     .answers =
-                         [&] {
-                           ++asked;
-                           return false;
-                         },
-                     .may_join = [](const GroupView::Member&) { return true; }},
-                    &requests_, Clock::Real());
-  EXPECT_TRUE(RenewUntil({Worker(1, 11)}, [&] { return asked > 5; }));
-  EXPECT_FALSE(other.has_ready());
+TEST_F(JoinerWatchTest, OnlyTheFirstTaskAnswers) {
+  {
+    absl::MutexLock lock(&mutex_);
+    answers_ = false;
+  }
+  const auto watch = Watch();
+  LookAndRenew({Worker(1, 11)});
+  EXPECT_FALSE(watch->has_ready());
+  EXPECT_EQ(Pulse(), 0u);
 }
 
 TEST_F(JoinerWatchTest, ANewProcessReplacesTheRequestOfItsPredecessor) {

@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log.h"
@@ -20,9 +21,6 @@
 namespace muster {
 namespace {
 
-// Derives the name of the folder of views from the group's token, which is
-// secret.
-constexpr uint64_t kFolderTag = 0x7669657773;
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 
 // How long tasks of a view may take to connect. A task that has not noticed the
@@ -31,15 +29,21 @@ absl::Duration FormTimeout(const PeerGroup::Options& options) {
   return options.heartbeat_timeout + absl::Seconds(1);
 }
 
-GroupView FirstView(const PeerGroup& group) {
+// Returns a number that processes of another group do not have.
+uint64_t IdOf(const GroupPlan& plan) {
+  uint64_t id = plan.generation;
+  for (const GroupPlan::Member& member : plan.members) {
+    id = FoldIn(id, member.identity.incarnation);
+  }
+  return id;
+}
+
+// Returns the tasks of the cluster, without their incarnations.
+GroupView FirstView(const ClusterSpec& cluster) {
   GroupView view;
-  for (const GroupPlan::Member& member : group.plan().members) {
-    const absl::StatusOr<TaskType> type =
-        ParseTaskType(member.identity.task_type);
-    if (!type.ok()) continue;
-    view.members.push_back({.task = {*type, member.identity.task_index},
-                            .incarnation = member.identity.incarnation,
-                            .address = member.address});
+  for (const TaskId task : GroupTasks(cluster)) {
+    view.members.push_back(
+        {.task = task, .address = cluster.Address(task).value_or("")});
   }
   return view;
 }
@@ -64,24 +68,6 @@ void Pause(Clock* clock, absl::Time deadline) {
   const bool never = false;
   clock->AwaitWithDeadline(&mutex, absl::Condition(&never),
                            std::min(deadline, clock->Now() + kPollInterval));
-}
-
-// "training continues without worker 1: view 2 of the group has 3 tasks".
-std::string Describe(const GroupView& before, const GroupView& view) {
-  std::vector<TaskId> lost;
-  std::vector<TaskId> joined;
-  for (const GroupView::Member& member : before.members) {
-    if (!view.Has(member.task)) lost.push_back(member.task);
-  }
-  for (const GroupView::Member& member : view.members) {
-    if (!before.Has(member.task)) joined.push_back(member.task);
-  }
-  return absl::StrCat(
-      "training continues",
-      lost.empty() ? "" : absl::StrCat(" without ", TaskNames(lost)),
-      joined.empty() ? "" : absl::StrCat(" with ", TaskNames(joined)),
-      ": view ", view.number, " of the group has ", view.members.size(),
-      view.members.size() == 1 ? " task" : " tasks");
 }
 
 absl::Status LeftBehind(const GroupView& view) {
@@ -125,7 +111,10 @@ absl::StatusOr<std::unique_ptr<RenewableGroup>> RenewableGroup::Join(
 
 RenewableGroup::RenewableGroup(const Options& options, Network* network,
                                Clock* clock)
-    : options_(options), network_(network), clock_(clock) {}
+    : options_(options),
+      network_(network),
+      clock_(clock),
+      first_view_(FirstView(options.group.config.cluster)) {}
 
 RenewableGroup::~RenewableGroup() {
   watch_ = nullptr;
@@ -142,12 +131,15 @@ absl::Status RenewableGroup::Start() {
         PeerGroup::Join(options, network_, clock_);
     if (group.ok()) {
       if (is_renewable()) {
-        UseFolder(JoinPath(
-            JoinPath(options_.run_dir, "views"),
-            IncarnationString(FoldIn((*group)->plan().token, kFolderTag))));
+        UseFolder(JoinPath(JoinPath(options_.run_dir, "views"),
+                           IncarnationString(IdOf((*group)->plan()))));
       }
       const bool is_first = (*group)->task_rank() == 0;
-      GroupView view = FirstView(**group);
+      GroupView view = first_view_;
+      for (size_t i = 0; i < view.members.size(); ++i) {
+        view.members[i].incarnation =
+            (*group)->plan().members[i].identity.incarnation;
+      }
       Adopt(std::move(view), *std::move(group));
       if (!is_renewable()) return absl::OkStatus();
       if (is_first) {
@@ -262,7 +254,8 @@ absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
     absl::StatusOr<std::unique_ptr<PeerGroup>> group =
         Form(next, std::min(form_timeout, deadline - clock_->Now()), &missing);
     if (group.ok()) {
-      LOG(INFO) << Describe(this->view(), next) << ", after "
+      LOG(INFO) << "training continues " << DescribeChange(this->view(), next)
+                << ", after "
                 << absl::FormatDuration(absl::Trunc(clock_->Now() - start,
                                                     absl::Milliseconds(1)));
       Adopt(std::move(next), *std::move(group));
@@ -411,6 +404,7 @@ absl::Status RenewableGroup::ClaimWithJoiners() {
   ++next.number;
   next.lost.clear();
   next.claimed_by = options_.group.config.task;
+  next.claimed_at = absl::Now();
   for (const GroupView::Member& member : watch_->TakeReady()) {
     if (!next.Has(member.task)) next.members.push_back(member);
   }
@@ -443,7 +437,8 @@ absl::StatusOr<GroupView> RenewableGroup::NextView(const GroupView& before,
                                                    bool is_certain,
                                                    absl::Time deadline) {
   GroupView next{.number = before.number + 1,
-                 .claimed_by = options_.group.config.task};
+                 .claimed_by = options_.group.config.task,
+                 .claimed_at = absl::Now()};
   for (const GroupView::Member& member : before.members) {
     if (gone.count(member.task) == 0) {
       next.members.push_back(member);
@@ -506,6 +501,26 @@ void RenewableGroup::Adopt(GroupView view, std::shared_ptr<PeerGroup> group) {
   view_ = std::move(view);
   current_ = std::move(group);
   if (!failure_.ok()) current_->Fail(failure_);
+}
+
+std::vector<std::string> RenewableGroup::Events() const {
+  std::vector<std::string> events;
+  if (!is_renewable()) return events;
+  const absl::StatusOr<std::vector<GroupView>> views = claims_->All();
+  if (!views.ok()) {
+    LOG(WARNING) << "the views of the group cannot be read: "
+                 << views.status().message();
+    return events;
+  }
+  GroupView before = first_view_;
+  for (const GroupView& view : *views) {
+    events.push_back(
+        absl::StrCat(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", view.claimed_at,
+                                      absl::UTCTimeZone()),
+                     " training continued ", DescribeChange(before, view)));
+    before = view;
+  }
+  return events;
 }
 
 void RenewableGroup::Fail(const absl::Status& status) {

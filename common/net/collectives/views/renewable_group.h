@@ -124,6 +124,9 @@ class RenewableGroup {
   //   as Renew()
   absl::Status Advance() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
 
+  // Returns a line for each change of the group: when, who left, who joined.
+  std::vector<std::string> Events() const;
+
   // As PeerGroup, for the current group. Without one, Fail() applies to the
   // next group.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -174,6 +177,7 @@ class RenewableGroup {
   const Options options_;
   Network* const network_;
   Clock* const clock_;
+  const GroupView first_view_;  // Without incarnations.
   // Constant after Join(), and null unless the group is renewable.
   std::unique_ptr<ViewClaims> claims_;
   std::unique_ptr<JoinRequests> requests_;
