@@ -355,8 +355,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                    make_strategy(resolved));
   RETURN_IF_ERROR(TellRunDir(given, strategy->agreement()));
   RunJobOptions options = given;
-  // What all processes would say alike is said once. Any worker that survives
-  // losses may become the chief.
+  // What all say alike is said once. Any worker may become the chief later.
   if (strategy->membership() == nullptr) {
     options.verbose = VerbosityOf(*strategy, given);
   }

@@ -76,10 +76,12 @@ std::string DescribeChange(const GroupView& before, const GroupView& view) {
     if (!before.Has(member.task)) joined.push_back(member.task);
   }
   std::vector<std::string> changes;
-  if (!lost.empty())
+  if (!lost.empty()) {
     changes.push_back(absl::StrCat("without ", TaskNames(lost)));
-  if (!joined.empty())
+  }
+  if (!joined.empty()) {
     changes.push_back(absl::StrCat("with ", TaskNames(joined)));
+  }
   return absl::StrCat(absl::StrJoin(changes, " and "),
                       changes.empty() ? "" : ": ", view.members.size(),
                       view.members.size() == 1 ? " task" : " tasks");

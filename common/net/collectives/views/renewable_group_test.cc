@@ -13,6 +13,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/system/clock.h"
+#include "common/core/system/testing/await_true.h"
 #include "common/io/storage/disk.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/peers/testing/peer_cluster.h"
@@ -205,10 +206,7 @@ TEST_F(RenewableGroupTest, TakesInAProcessThatJoins) {
   EXPECT_THAT(read.results(), testing::ElementsAre("agreed"));
   EXPECT_FALSE(groups[0]->has_joiners());
   std::thread joiner([&] { EXPECT_OK(groups[1]->AwaitAdmission()); });
-  const absl::Time deadline = Clock::Real()->Now() + kPatience;
-  while (!groups[0]->has_joiners() && Clock::Real()->Now() < deadline) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(AwaitTrue([&] { return groups[0]->has_joiners(); }));
   EXPECT_OK(groups[0]->ClaimWithJoiners());
   RunAll(2, [&](int i) { EXPECT_OK(groups[2 * i]->Advance()); });
   joiner.join();
