@@ -2,7 +2,7 @@
 
 import unittest
 
-from muster import callbacks, job, job_text
+from muster import callbacks, clusters, job, job_text
 from muster.job_text import Word
 
 
@@ -170,6 +170,19 @@ class JobTest(unittest.TestCase):
         train = job.Data({}, 100, batch_size=32)
         self.assertEqual(job.step_count(job.Arguments(), train), 4)
         self.assertEqual(job.step_count(job.Arguments(steps_per_epoch=9), train), 9)
+
+
+class LocalTest(unittest.TestCase):
+
+    def test_workers_continue_if_enough_are_left(self):
+        run = clusters.Job("launch", "a.job", "/runs/1", False, False)
+        continues = {"--min_workers=2", "--restart"}
+        self.assertLessEqual(continues, set(clusters.Local(3, min_workers=2).start(run)))
+        self.assertFalse(continues & set(clusters.Local(3).start(run)))
+        for least in (4, -1, True, 1.5):
+            with self.subTest(least), self.assertRaisesRegex(
+                    ValueError, "min_workers=.*; expected 0 to 3, the number of workers"):
+                clusters.check_counts(clusters.Local(3, min_workers=least))
 
 
 class CallbacksTest(unittest.TestCase):

@@ -82,9 +82,10 @@ std::string DescribeChange(const GroupView& before, const GroupView& view) {
   if (!joined.empty()) {
     changes.push_back(absl::StrCat("with ", TaskNames(joined)));
   }
-  return absl::StrCat(absl::StrJoin(changes, " and "),
-                      changes.empty() ? "" : ": ", view.members.size(),
-                      view.members.size() == 1 ? " task" : " tasks");
+  const std::string count = absl::StrCat(
+      view.members.size(), view.members.size() == 1 ? " task" : " tasks");
+  if (changes.empty()) return absl::StrCat("with ", count);
+  return absl::StrCat(absl::StrJoin(changes, " and "), ": ", count);
 }
 
 std::string TaskNames(const std::vector<TaskId>& tasks) {
