@@ -262,13 +262,16 @@ absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
       return absl::OkStatus();
     }
     const std::optional<GroupErrorKind> kind = GroupErrorKindOf(group.status());
-    if (clock_->Now() >= deadline || !kind.has_value() ||
-        kind == GroupErrorKind::kDisagreement ||
+    if (kind == GroupErrorKind::kDisagreement ||
         kind == GroupErrorKind::kDuplicateTask) {
       return group.status();
     }
+    if (clock_->Now() >= deadline) {
+      return WithGroupErrorKind(group.status(), GroupErrorKind::kPeerLost);
+    }
     LOG(WARNING) << "view " << next.number << " of the group was not formed: "
                  << group.status().message();
+    Pause(clock_, deadline);
     gone.insert(missing.begin(), missing.end());
     form_timeout = FormTimeout(options_.group);
     is_certain = false;
