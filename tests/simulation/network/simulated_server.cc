@@ -65,14 +65,22 @@ class ServerCore : public Acceptor,
     return ToBytes(OwnIdentity(*admission_check_), message);
   }
 
-  // Counts the calls whose handlers or observers may be called.
-  void BeginUse() {
+  // Counts the calls whose handlers or observers may be called. Returns false
+  // after Close().
+  bool BeginUse() {
     absl::MutexLock lock(&mutex_);
+    if (is_closed_) return false;
     ++use_count_;
+    return true;
   }
   void EndUse() {
     absl::MutexLock lock(&mutex_);
     --use_count_;
+  }
+  // No call begins from now on: a packet may be on its way to this server.
+  void Close() {
+    absl::MutexLock lock(&mutex_);
+    is_closed_ = true;
   }
   bool AwaitUnused(absl::Duration timeout) {
     const auto is_unused = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -84,6 +92,9 @@ class ServerCore : public Acceptor,
   }
 
  private:
+  // Returns null if the call is refused.
+  std::shared_ptr<PacketReceiver> Admit(
+      const std::shared_ptr<Connection>& connection, const Packet& open);
   std::shared_ptr<PacketReceiver> Refuse(
       const std::shared_ptr<Connection>& connection, const Packet& open,
       const absl::Status& why, bool was_repeated) const;
@@ -95,6 +106,7 @@ class ServerCore : public Acceptor,
   PeerCalls calls_{kPeerCallCountMax};
   absl::Mutex mutex_;
   int use_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // What both kinds of calls have in common.
@@ -121,18 +133,18 @@ class UnaryServerCall final
   void OnPacket(Packet packet) override {
     if (packet.kind == Packet::Kind::kCancel) Remove();
     if (packet.kind != Packet::Kind::kMessage) return;
+    if (!call_.core->BeginUse()) return;
     absl::StatusOr<ReceivedMessage> message =
         call_.core->AdmitMessage(std::move(packet.bytes), call_.caller_task);
-    if (!message.ok()) {
+    if (message.ok()) {
+      (*handler_)(*std::move(message),
+                  Responder([self = shared_from_this()](
+                                absl::StatusOr<Message> response) {
+                    self->Respond(std::move(response));
+                  }));
+    } else {
       Respond(message.status());
-      return;
     }
-    call_.core->BeginUse();
-    (*handler_)(*std::move(message),
-                Responder([self = shared_from_this()](
-                              absl::StatusOr<Message> response) {
-                  self->Respond(std::move(response));
-                }));
     call_.core->EndUse();
   }
   void OnBroken(const std::string&) override {}
@@ -161,9 +173,11 @@ class ServerStream final : public Stream,
  public:
   explicit ServerStream(ServerCall call) : call_(std::move(call)) {}
 
-  void Open(const Service::StreamHandler& handler) {
-    call_.core->BeginUse();
+  // Returns false if the server has shut down.
+  bool Open(const Service::StreamHandler& handler) {
+    if (!call_.core->BeginUse()) return false;
     observer_ = handler(shared_from_this());
+    return true;
   }
 
   absl::Status Send(const Message& message) override {
@@ -275,6 +289,14 @@ std::shared_ptr<PacketReceiver> ServerCore::Refuse(
 
 std::shared_ptr<PacketReceiver> ServerCore::OnOpen(
     const std::shared_ptr<Connection>& connection, const Packet& open) {
+  if (!BeginUse()) return nullptr;
+  std::shared_ptr<PacketReceiver> receiver = Admit(connection, open);
+  EndUse();
+  return receiver;
+}
+
+std::shared_ptr<PacketReceiver> ServerCore::Admit(
+    const std::shared_ptr<Connection>& connection, const Packet& open) {
   const Service::UnaryHandler* const unary = service_->FindUnary(open.method);
   const Service::StreamHandler* const stream =
       service_->FindStream(open.method);
@@ -308,7 +330,7 @@ std::shared_ptr<PacketReceiver> ServerCore::OnOpen(
     return std::make_shared<UnaryServerCall>(std::move(call), unary);
   }
   auto opened = std::make_shared<ServerStream>(std::move(call));
-  opened->Open(*stream);
+  if (!opened->Open(*stream)) return nullptr;
   return opened;
 }
 
@@ -324,6 +346,7 @@ class SimulatedServer final : public Server {
     if (std::exchange(is_shut_down_, true)) return;
     core_->transport().StopListening(address_, core_.get());
     core_->AwaitUnused(grace);
+    core_->Close();
     core_->transport().EndConnections(core_.get());
     if (!core_->AwaitUnused(kHandlerTimeout)) {
       core_->transport().scheduler().Note("a handler has not ended");
