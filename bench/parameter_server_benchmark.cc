@@ -9,6 +9,8 @@
 // "protected" measures the steps of protection_benchmark.py. The variables in
 // benchmark_network.h select the protection.
 //
+// With MUSTER_BENCHMARK_SERVER_LOG=FOLDER servers keep logs there.
+//
 // The program runs itself as servers and workers.
 
 #include <fcntl.h>
@@ -191,6 +193,11 @@ int Serve(int index, int descriptor) {
   options.self = {"ps", index, RandomIdentity()};
   options.address = "127.0.0.1:0";
   options.shard.thread_count = 2;
+  if (const char* const folder = std::getenv("MUSTER_BENCHMARK_SERVER_LOG")) {
+    options.log = LogKeeper::Options{
+        .folder = absl::StrCat(folder, "/", options.self.incarnation),
+        .boot_id = "benchmark"};
+  }
   auto server =
       Check(ParameterServer::Start(BenchmarkNetwork("ps", index), options));
   WriteLine(descriptor, server->address());

@@ -114,14 +114,18 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
 }
 
 CheckpointHandler::CheckpointHandler(const Options& options,
-                                     AdmissionCheck* admission_check,
-                                     ParameterShard* shard)
+                                     const AdmissionCheck* admission_check,
+                                     AdoptJob adopt_job, ParameterShard* shard)
     : roots_(options.roots),
       disk_(options.disk == nullptr ? Disk::Real() : options.disk),
       admission_check_(admission_check),
+      adopt_job_(std::move(adopt_job)),
       shard_(shard),
       save_pool_("ps_save", 1),
       restore_pool_("ps_restore", 1) {
+  for (auto& snapshot : shard->TakeRestoredSnapshots()) {
+    frozen_.push_back(std::move(snapshot));
+  }
   save_pool_.Schedule([] {
     if (setpriority(PRIO_PROCESS, gettid(), kSaverNiceness) != 0) {
       LOG(WARNING) << "cannot lower the priority of the thread that saves; "
@@ -154,6 +158,7 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
                    message.ParseBody<proto::FreezeRequest>());
   for (const uint64_t snapshot_id : request.dropped_snapshot_ids()) {
     TakeFrozen(snapshot_id).IgnoreError();  // A saved one is absent.
+    RETURN_IF_ERROR(shard_->NoteSnapshotEnded(snapshot_id));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<FrozenShard> frozen,
                    shard_->Freeze(request.snapshot_id()));
@@ -225,6 +230,7 @@ absl::StatusOr<Message> CheckpointHandler::Save(
     return writer->Finish();
   };
   RETURN_IF_ERROR(Dress(write(), prefix));
+  RETURN_IF_ERROR(shard_->NoteSnapshotEnded(request.snapshot_id()));
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> data,
                    disk_->Open(response.data_path()));
   response.set_data_bytes(data->size_bytes());
@@ -252,7 +258,7 @@ absl::StatusOr<Message> CheckpointHandler::RollBack(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::RollBackRequest>());
-  RETURN_IF_ERROR(admission_check_->AdoptJob(message.identity()));
+  RETURN_IF_ERROR(adopt_job_(message.identity()));
   RETURN_IF_ERROR(
       shard_->RollBack(request.generation(), request.low_water_mark()));
   return Message{proto::RollBackResponse().SerializeAsString(), {}};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,8 +53,13 @@ class CheckpointHandler {
     Disk* disk = nullptr;  // Null: Disk::Real().
   };
 
+  // Binds the server to the job of a caller, as AdmissionCheck::AdoptJob().
+  using AdoptJob =
+      std::function<absl::Status(const proto::RequestIdentity& identity)>;
+
   // `admission_check` and `shard` are borrowed and must outlive this object.
-  CheckpointHandler(const Options& options, AdmissionCheck* admission_check,
+  CheckpointHandler(const Options& options,
+                    const AdmissionCheck* admission_check, AdoptJob adopt_job,
                     ParameterShard* shard);
 
   // Registers the methods. `service` may not outlive this object.
@@ -80,7 +86,8 @@ class CheckpointHandler {
 
   const CheckpointRoots roots_;
   Disk* const disk_;
-  AdmissionCheck* const admission_check_;
+  const AdmissionCheck* const admission_check_;
+  const AdoptJob adopt_job_;
   ParameterShard* const shard_;
 
   absl::Mutex mutex_;

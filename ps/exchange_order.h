@@ -4,6 +4,9 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "ps/prepared_update.h"
@@ -18,15 +21,19 @@ namespace muster {
 // for each stripe that it changes: its place among the updates of that stripe.
 // Updates of a stripe wait for their turn. All tickets of an exchange are drawn
 // at once, so an exchange waits only for exchanges that entered before it, and
-// the first one waits for none. It waits for computation only, never for a
-// message.
+// the first one waits for none. It waits for computation and for records of the
+// log, never for a message.
 //
 // Thread-safe.
 class ExchangeOrder {
  public:
-  // Draws the tickets of all updates of an exchange. Returns its number in the
-  // order, from 1.
-  int64_t Enter(absl::Span<PreparedUpdate> updates) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `record`, and then draws the tickets of all updates of an exchange.
+  // The calls of `record` have the order of the exchanges. If one returns an
+  // error, the exchange does not enter. Returns its number in the order,
+  // from 1.
+  absl::StatusOr<int64_t> Enter(absl::Span<PreparedUpdate> updates,
+                                absl::FunctionRef<absl::Status()> record)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Mutex mutex_;

@@ -74,7 +74,7 @@ class OneServer {
                             .pool = &pool_},
                            push->request, {});
     ASSERT_OK(exchange.Check(push->tensors));
-    push->number = exchange.ApplyUpdates();
+    push->number = exchange.ApplyUpdates().value();
   }
 
   // Returns the bytes of all values and slots.

@@ -18,12 +18,20 @@ ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
   return options;
 }
 
+std::optional<LogKeeper::Options> LogOptions(
+    const ParameterServer::Options& options) {
+  std::optional<LogKeeper::Options> log = options.log;
+  if (log.has_value()) log->self = options.self;
+  return log;
+}
+
 }  // namespace
 
 ParameterServer::ParameterServer(const Options& options)
     : options_(options),
       service_(options.self, WithMemoryLimit(options.shard), options.cluster,
-               {.is_enabled = options.shared_memory}, options.checkpoints) {}
+               {.is_enabled = options.shared_memory}, options.checkpoints,
+               LogOptions(options)) {}
 
 ParameterServer::~ParameterServer() {
   if (server_ != nullptr) server_->Shutdown(absl::ZeroDuration());

@@ -2,6 +2,7 @@
 #define PS_PARAMETER_SERVER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "ps/checkpoint_handler.h"
+#include "ps/log_keeper.h"
 #include "ps/parameter_service.h"
 #include "ps/parameter_shard.h"
 
@@ -31,6 +33,9 @@ class ParameterServer {
     bool shared_memory = true;
     // The folders of checkpoints, and the disk.
     CheckpointHandler::Options checkpoints;
+    // The log, from which a process that replaces this one restores its state.
+    // `self` is not used. Unset: none.
+    std::optional<LogKeeper::Options> log;
     // A coordinator with another cluster is rejected. If empty, any is
     // accepted.
     ClusterSpec cluster;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/system/log.h"
@@ -88,12 +89,17 @@ class ParameterService::Watcher final : public StreamObserver {
       return;
     }
     is_coordinator_ = is_coordinator_ || request->is_coordinator();
-    if (is_coordinator_) service_->OnCoordinatorMessage(stream_, *request);
+    if (is_coordinator_) {
+      service_->OnCoordinatorMessage(stream_, *request);
+      const absl::Status noted = service_->NoteJob(message.identity());
+      if (!noted.ok()) LOG(ERROR) << noted.message();
+    }
     if (is_coordinator_ && request->may_end()) service_->LetGo();
     proto::WatchEvent event;
     event.set_incarnation(service_->admission_check_.self().incarnation);
     event.set_is_ending(service_->is_ending());
     SetActivity(service_->shard_, event.mutable_activity());
+    service_->SetLogFields(&event);
     const absl::Status sent =
         stream_->Send(Message{event.SerializeAsString(), {}});
     if (!sent.ok()) stream_->Finish(sent);
@@ -112,16 +118,36 @@ class ParameterService::Watcher final : public StreamObserver {
 ParameterService::ParameterService(
     TaskIdentity self, const ParameterShard::Options& options,
     ClusterSpec cluster, const SegmentIntake::Options& segments,
-    const CheckpointHandler::Options& checkpoints)
+    const CheckpointHandler::Options& checkpoints,
+    const std::optional<LogKeeper::Options>& log)
     : cluster_(std::move(cluster)),
       start_(Clock::Real()->Now()),
       admission_check_(std::move(self)),
       shard_(options),
+      log_(log.has_value() ? std::make_unique<LogKeeper>(*log, &shard_)
+                           : nullptr),
       segments_(segments),
       create_pool_("ps_create", 1),
-      checkpoints_(checkpoints, &admission_check_, &shard_),
+      checkpoints_(
+          checkpoints, &admission_check_,
+          [this](const proto::RequestIdentity& identity) {
+            return AdoptJob(identity);
+          },
+          &shard_),
       metrics_([this](MetricSink* sink) { AddMetrics(sink); }),
       status_([this](StatusReport* report) { AddStatus(report); }) {
+  if (log_ != nullptr && log_->restored().has_value()) {
+    const proto::ServerLogJob& job = log_->restored()->job;
+    proto::RequestIdentity identity;
+    identity.set_job_id(job.job_id());
+    identity.set_coordinator_epoch(job.coordinator_epoch());
+    if (!job.job_id().empty()) {
+      // This process had no other job before.
+      MUSTER_CHECK(admission_check_.AdoptJob(identity).ok());
+      admission_check_.SetHasCoordinator(false);
+    }
+    coordinator_return_timeout_ms_ = job.coordinator_return_timeout_ms();
+  }
   const auto add = [this](absl::string_view method,
                           void (ParameterService::*handle)(ReceivedMessage,
                                                            Responder)) {
@@ -179,6 +205,7 @@ void ParameterService::AddStatus(StatusReport* report) const {
 void ParameterService::HandleDescribe(ReceivedMessage, Responder responder) {
   proto::DescribeResponse response = shard_.Describe();
   response.set_job_id(admission_check_.job_id());
+  response.set_state_id(state_id());
   responder.Respond(Message{response.SerializeAsString(), {}});
 }
 
@@ -190,11 +217,47 @@ void ParameterService::HandleCreate(ReceivedMessage message,
   });
 }
 
+uint64_t ParameterService::state_id() const {
+  const uint64_t state_id = log_ == nullptr ? 0 : log_->state_id();
+  return state_id == 0 ? self().incarnation : state_id;
+}
+
+void ParameterService::SetLogFields(proto::WatchEvent* event) const {
+  event->set_state_id(state_id());
+  if (log_ == nullptr) return;
+  event->set_log_number(log_->log_number());
+  if (log_->restored().has_value()) {
+    *event->mutable_restored() = log_->restored()->state;
+  }
+  event->set_not_restored(log_->why_not_restored());
+}
+
+absl::Status ParameterService::AdoptJob(
+    const proto::RequestIdentity& identity) {
+  RETURN_IF_ERROR(admission_check_.AdoptJob(identity));
+  return NoteJob(identity);
+}
+
+absl::Status ParameterService::NoteJob(const proto::RequestIdentity& identity) {
+  if (log_ == nullptr || identity.job_id().empty() ||
+      identity.job_id() != admission_check_.job_id()) {
+    return absl::OkStatus();
+  }
+  proto::ServerLogJob job;
+  job.set_job_id(identity.job_id());
+  job.set_coordinator_epoch(identity.coordinator_epoch());
+  {
+    absl::MutexLock lock(&mutex_);
+    job.set_coordinator_return_timeout_ms(coordinator_return_timeout_ms_);
+  }
+  return log_->NoteJob(job);
+}
+
 absl::StatusOr<Message> ParameterService::Create(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const proto::CreateRequest request,
                    message.ParseBody<proto::CreateRequest>());
-  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity()));
+  RETURN_IF_ERROR(AdoptJob(message.identity()));
   proto::CreateResponse response;
   ASSIGN_OR_RETURN(const uint32_t handle, shard_.Create(request));
   response.set_handle(handle);
@@ -210,14 +273,18 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const proto::SetOptimizerRequest request,
                    message.ParseBody<proto::SetOptimizerRequest>());
-  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity()));
+  RETURN_IF_ERROR(AdoptJob(message.identity()));
   RETURN_IF_ERROR(shard_.SetOptimizer(request));
   return Message{proto::SetOptimizerResponse().SerializeAsString(), {}};
 }
 
 void ParameterService::HandleAssignAverages(ReceivedMessage,
                                             Responder responder) {
-  shard_.AssignAverages();
+  const absl::Status assigned = shard_.AssignAverages();
+  if (!assigned.ok()) {
+    responder.Respond(assigned);
+    return;
+  }
   responder.Respond(
       Message{proto::AssignAveragesResponse().SerializeAsString(), {}});
 }
@@ -270,13 +337,15 @@ void ParameterService::HandleEndTask(ReceivedMessage message,
   }
   responder.Respond(Message{proto::EndTaskResponse().SerializeAsString(), {}});
   absl::MutexLock lock(&mutex_);
+  outcome_.has_job_ended = true;
   if (is_ended_) return;
   is_ended_ = true;
   // If this server was signalled as well, its outcome stays kStopped.
   if (is_ending_) return;
   outcome_ = {.end = End::kJobEnd,
               .exit_code = request->exit_code(),
-              .reason = request->reason()};
+              .reason = request->reason(),
+              .has_job_ended = true};
 }
 
 void ParameterService::OnClusterMismatch(const absl::Status& disagreement) {
@@ -291,7 +360,7 @@ void ParameterService::Stop() {
   absl::MutexLock lock(&mutex_);
   if (is_ended_) return;
   is_ended_ = true;
-  outcome_ = {.end = End::kStopped};
+  outcome_ = {.end = End::kStopped, .has_job_ended = outcome_.has_job_ended};
 }
 
 void ParameterService::BeginEnd() {
@@ -349,6 +418,7 @@ ParameterService::Outcome ParameterService::AwaitEnd(
     CoordinatorGrace coordinator_grace) {
   std::set<std::shared_ptr<Stream>> lost;
   Outcome outcome;
+  AwaitOwnCoordinator(coordinator_grace);
   {
     absl::MutexLock lock(&mutex_);
     if (const auto none = AwaitCoordinator(coordinator)) return *none;
@@ -357,6 +427,28 @@ ParameterService::Outcome ParameterService::AwaitEnd(
   }
   for (const std::shared_ptr<Stream>& stream : lost) stream->Cancel();
   return outcome;
+}
+
+void ParameterService::AwaitOwnCoordinator(CoordinatorGrace coordinator_grace) {
+  if (log_ == nullptr || !log_->restored().has_value()) return;
+  Clock* const clock = Clock::Real();
+  const auto ended_or_connected = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_ended_ || had_coordinator_;
+  };
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Duration grace =
+        coordinator_grace.For(coordinator_return_timeout_ms_);
+    if (clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_connected),
+                                 clock->Now() + grace)) {
+      return;
+    }
+    LOG(WARNING) << "no coordinator of the job whose state was restored has "
+                    "connected for "
+                 << absl::FormatDuration(grace)
+                 << "; dropped it and waiting for another coordinator";
+  }
+  Reset();
 }
 
 std::optional<ParameterService::Outcome> ParameterService::AwaitCoordinator(
@@ -419,7 +511,11 @@ ParameterService::Outcome ParameterService::AwaitLoss(
 }
 
 void ParameterService::Reset() {
-  shard_.Clear();
+  if (log_ == nullptr) {
+    shard_.Clear();
+  } else {
+    log_->Reset();
+  }
   admission_check_.ReleaseJob();
   absl::MutexLock lock(&mutex_);
   had_coordinator_ = !coordinators_.empty();

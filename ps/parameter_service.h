@@ -20,12 +20,15 @@
 #include "common/net/rpc/service.h"
 #include "common/net/status/status_report.h"
 #include "ps/checkpoint_handler.h"
+#include "ps/log_keeper.h"
 #include "ps/parameter_shard.h"
 #include "ps/segment_intake.h"
 
 namespace muster {
 
 namespace proto {
+class RequestIdentity;
+class WatchEvent;
 class WatchRequest;
 }  // namespace proto
 
@@ -39,11 +42,13 @@ class WatchRequest;
 class ParameterService {
  public:
   // A coordinator whose cluster differs from `cluster` is rejected. An empty
-  // `cluster` accepts any.
+  // `cluster` accepts any. With `log`, restores the state of the process that
+  // this one replaces, and keeps a log.
   ParameterService(TaskIdentity self, const ParameterShard::Options& options,
                    ClusterSpec cluster = {},
                    const SegmentIntake::Options& segments = {},
-                   const CheckpointHandler::Options& checkpoints = {});
+                   const CheckpointHandler::Options& checkpoints = {},
+                   const std::optional<LogKeeper::Options>& log = {});
   ~ParameterService();
 
   const Service& service() const { return service_; }
@@ -51,6 +56,14 @@ class ParameterService {
   const TaskIdentity& self() const { return admission_check_.self(); }
   ParameterShard& shard() { return shard_; }
   SegmentIntake& segments() { return segments_; }
+  // Identifies the state of this server (DescribeResponse.state_id).
+  uint64_t state_id() const;
+  // Removes the log: nothing of the state is needed any more.
+  void EndLog() {
+    if (log_ != nullptr) log_->End();
+  }
+  // Null if no log is kept.
+  const LogKeeper* log() const { return log_.get(); }
 
   // Why AwaitEnd() returned.
   enum class End {
@@ -67,7 +80,10 @@ class ParameterService {
     End end = End::kStopped;
     int exit_code = 0;   // For kJobEnd: the exit code from the coordinator.
     std::string reason;  // For kJobEnd: why the job failed; empty on success.
-    absl::Status why;    // For the other ends except kStopped.
+    // True if the coordinator has ended the job, also for kStopped: the state
+    // of this server is not needed any more.
+    bool has_job_ended = false;
+    absl::Status why;  // For the other ends except kStopped.
   };
 
   // Blocks until there is a reason to stop. While no coordinator is connected,
@@ -111,6 +127,13 @@ class ParameterService {
   void OnClusterMismatch(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Binds this server to the job of the caller, and records it in the log.
+  absl::Status AdoptJob(const proto::RequestIdentity& identity)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records the job in the log, if this server has one.
+  absl::Status NoteJob(const proto::RequestIdentity& identity)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetLogFields(proto::WatchEvent* event) const;
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
   // Records a message from the coordinator on `stream`.
   void OnCoordinatorMessage(const std::shared_ptr<Stream>& stream,
@@ -118,7 +141,10 @@ class ParameterService {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCoordinatorDisconnected(const std::shared_ptr<Stream>& stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Parts of AwaitEnd().
+  // Parts of AwaitEnd(). AwaitOwnCoordinator() limits the wait for the
+  // coordinator of the job that was restored; without it the job is dropped.
+  void AwaitOwnCoordinator(CoordinatorGrace coordinator_grace)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Outcome> AwaitCoordinator(
       const CoordinatorWait::Options& coordinator)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -130,6 +156,7 @@ class ParameterService {
   const absl::Time start_;
   AdmissionCheck admission_check_;
   ParameterShard shard_;
+  const std::unique_ptr<LogKeeper> log_;  // Null: none.
   SegmentIntake segments_;
   Service service_;
 

@@ -9,11 +9,14 @@
 #include "common/compute/variables/constraint.h"
 #include "common/compute/variables/initial_value.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/fault_point.h"
 #include "proto/parameter_server.pb.h"
+#include "proto/server_log.pb.h"
 #include "ps/client/earlier_generation.h"
+#include "ps/log/server_log.h"
 #include "ps/shard_exchange.h"
 #include "ps/slab.h"
 
@@ -114,7 +117,7 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
     ASSIGN_OR_RETURN(existing, FindExisting(spec, type));
   }
   if (existing != nullptr) {
-    if (request.starts_over()) RETURN_IF_ERROR(StartOver(existing, spec));
+    if (request.starts_over()) RETURN_IF_ERROR(StartOver(existing, request));
     return existing->handle();
   }
   {
@@ -154,6 +157,11 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
           handle, ": it is in use or exceeds the limit"));
     }
   }
+  proto::ServerLogRecord record;
+  *record.mutable_create() = request;
+  record.mutable_create()->set_handle_plus_one(static_cast<uint32_t>(handle) +
+                                               1);
+  RETURN_IF_ERROR(Record(record));
   if (handle >= variables_.size()) variables_.resize(handle + 1);
   handles_[request.spec().shard_name()] = static_cast<uint32_t>(handle);
   variables_[handle] = std::make_shared<ShardVariable>(
@@ -164,7 +172,8 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
 }
 
 absl::Status ParameterShard::StartOver(ShardVariable* variable,
-                                       const proto::ShardSpec& spec) {
+                                       const proto::CreateRequest& request) {
+  const proto::ShardSpec& spec = request.spec();
   ASSIGN_OR_RETURN(Tensor value, AllocateSlab(variable->type()));
   RETURN_IF_ERROR(FillInitialValue(spec.variable(), spec.row_begin(),
                                    spec.row_end(), &value));
@@ -172,10 +181,13 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
   variable->Overwrite(0, 0, {value.raw_data(), value.size_bytes()});
   variable->DropSlots();
   variable->FinishRestore(/*update_count=*/0);
-  EndRestore();
   absl::MutexLock lock(&mutex_);
+  --restore_count_;
   rules_.Reset(spec.variable().name());
-  return absl::OkStatus();
+  optimizers_.Reset(spec.variable().name());
+  proto::ServerLogRecord record;
+  *record.mutable_create() = request;
+  return Record(record);
 }
 
 absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
@@ -193,15 +205,23 @@ absl::Status ParameterShard::SetOptimizer(
                                            request.variables().end());
   absl::MutexLock creating(&create_mutex_);
   absl::MutexLock lock(&mutex_);
-  return rules_.Set(std::move(rule), variables, request.is_default());
+  RETURN_IF_ERROR(rules_.Set(std::move(rule), variables, request.is_default()));
+  optimizers_.Add(request);
+  proto::ServerLogRecord record;
+  *record.mutable_set_optimizer() = request;
+  return Record(record);
 }
 
-void ParameterShard::AssignAverages() {
+absl::Status ParameterShard::AssignAverages() {
   // No exchange is in progress, because each holds this lock until it ends.
   absl::MutexLock lock(&mutex_);
+  proto::ServerLogRecord record;
+  record.mutable_assign_averages();
+  RETURN_IF_ERROR(Record(record));
   for (const auto& variable : variables_) {
     if (variable != nullptr) variable->AssignAverage();
   }
+  return absl::OkStatus();
 }
 
 absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
@@ -230,19 +250,32 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
     received_bytes += static_cast<int64_t>(tensor.size_bytes());
   }
   bytes_received_.fetch_add(received_bytes, std::memory_order_relaxed);
-  ledger_.AdvanceLowWaterMark(request.low_water_mark());
+  bool is_mark_recorded =
+      !ledger_.AdvanceLowWaterMark(request.low_water_mark());
   if (exchange.has_updates()) {
     RETURN_IF_ERROR(FaultPoint("ps.before_apply"));
     ASSIGN_OR_RETURN(const bool is_first, ledger_.Claim(id));
     response->set_was_repeat(!is_first);
-    (is_first ? update_count_ : repeat_count_)
-        .fetch_add(1, std::memory_order_relaxed);
-    if (is_first) {
-      exchange.ApplyUpdates();
+    if (!is_first) {
+      repeat_count_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      const absl::Status applied =
+          exchange
+              .ApplyUpdates([&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+                return RecordUpdates(request, tensors);
+              })
+              .status();
+      if (!applied.ok()) {
+        ledger_.GiveUp(id);
+        return applied;
+      }
+      update_count_.fetch_add(1, std::memory_order_relaxed);
       ledger_.Finish(id);
+      is_mark_recorded = true;
     }
     RETURN_IF_ERROR(FaultPoint("ps.after_apply_before_ack"));
   }
+  if (!is_mark_recorded) RETURN_IF_ERROR(RecordMark(request.low_water_mark()));
   const size_t sent_bytes = exchange.Answer(response, answers);
   bytes_sent_.fetch_add(static_cast<int64_t>(sent_bytes),
                         std::memory_order_relaxed);
@@ -253,14 +286,22 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
 
 absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
     uint64_t snapshot_id) {
-  auto frozen = std::make_unique<FrozenShard>();
-  frozen->snapshot_id = snapshot_id;
   // No exchange is in progress, because each holds this lock until it ends.
   absl::MutexLock lock(&mutex_);
   if (restore_count_ > 0) {
     return absl::FailedPreconditionError(
         "cannot take a snapshot while variables are being restored");
   }
+  proto::ServerLogRecord record;
+  record.mutable_freeze()->set_snapshot_id(snapshot_id);
+  RETURN_IF_ERROR(Record(record));
+  std::unique_ptr<FrozenShard> frozen = FreezeLocked();
+  frozen->snapshot_id = snapshot_id;
+  return frozen;
+}
+
+std::unique_ptr<FrozenShard> ParameterShard::FreezeLocked() {
+  auto frozen = std::make_unique<FrozenShard>();
   for (const auto& variable : variables_) {
     if (variable == nullptr) continue;
     frozen->variables.push_back({variable, variable->Freeze(aside_)});
@@ -287,7 +328,8 @@ absl::Status ParameterShard::Restore(const TensorBundleReader& reader,
                                      bool values_only) {
   const std::vector<RestoredVariable> contents = ListContents();
   BeginRestore();
-  const absl::Status status = RestoreVariables(reader, contents, values_only);
+  absl::Status status = RecordUnlogged("a restore of variables");
+  if (status.ok()) status = RestoreVariables(reader, contents, values_only);
   EndRestore();
   return status;
 }
@@ -321,6 +363,10 @@ absl::Status ParameterShard::RollBack(uint64_t generation,
   // A repeated request must not forget pushes that were applied after the
   // first.
   if (generation == generation_) return absl::OkStatus();
+  proto::ServerLogRecord record;
+  record.mutable_roll_back()->set_generation(generation);
+  record.mutable_roll_back()->set_low_water_mark(low_water_mark);
+  RETURN_IF_ERROR(Record(record));
   generation_ = generation;
 #ifndef MUSTER_PLANT_KEPT_LEDGER
   ledger_.Clear();
@@ -363,14 +409,18 @@ proto::DescribeResponse ParameterShard::Describe() const {
   return description;
 }
 
-void ParameterShard::Clear() {
+void ParameterShard::Clear(uint64_t state_id) {
   absl::MutexLock creating(&create_mutex_);
   absl::MutexLock lock(&mutex_);
   handles_.clear();
   variables_.clear();
   rules_.Clear();
+  optimizers_ = OptimizerRequests();
   generation_ = 0;
   ledger_.Clear();
+  if (log_ == nullptr) return;
+  const absl::Status begun = log_->BeginEmpty(state_id);
+  if (!begun.ok()) LOG(WARNING) << "no log is kept: " << begun.message();
 }
 
 }  // namespace muster

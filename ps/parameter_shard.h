@@ -6,18 +6,22 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/core/system/thread_pool.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/net/rpc/message.h"
+#include "ps/client/optimizer_requests.h"
 #include "ps/frozen_rows.h"
 #include "ps/push_ledger.h"
 #include "ps/shard_checkpoint.h"
@@ -27,12 +31,16 @@
 
 namespace muster {
 
+class ServerLog;
+struct ServerLogEntry;
+
 namespace proto {
 class CreateRequest;
 class DescribeResponse;
 class ExchangeRequest;
 class ExchangeResponse;
 class Optimizer;
+class ServerLogRecord;
 class SetOptimizerRequest;
 class ShardSpec;
 }  // namespace proto
@@ -86,7 +94,7 @@ class ParameterShard {
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // As VariableStore::AssignAverages(). Waits for exchanges in progress.
-  void AssignAverages() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AssignAverages() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Validates the whole request before it applies any update. Updates read the
   // memory of the request directly; its contents may change during the call.
@@ -132,6 +140,15 @@ class ParameterShard {
   absl::StatusOr<std::unique_ptr<FrozenShard>> Freeze(uint64_t snapshot_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Records that the snapshot was saved, or will not be.
+  absl::Status NoteSnapshotEnded(uint64_t snapshot_id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the snapshots that were taken before this process, after Replay(),
+  // and that have not ended. Oldest first.
+  std::vector<std::unique_ptr<FrozenShard>> TakeRestoredSnapshots() {
+    return std::exchange(restored_snapshots_, {});
+  }
+
   // Call VerifyStored() and RestoreVariables() for all variables. No training
   // may run meanwhile. Restore() invalidates all snapshots.
   absl::Status Verify(const TensorBundleReader& reader, bool values_only) const
@@ -150,8 +167,41 @@ class ParameterShard {
   // Sets all fields but the job id.
   proto::DescribeResponse Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes all variables, the optimizer and the remembered pushes.
-  void Clear() ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+  // Removes all variables, the optimizer and the remembered pushes. A log
+  // begins again, with the state `state_id`.
+  void Clear(uint64_t state_id = 0) ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // ---- The log, from which another process can restore this shard. All calls
+  // that change the shard then fail with kDataLoss, and change nothing, if the
+  // log can be neither written nor removed.
+
+  // Makes the change that the record describes. Only before SetLog(), on one
+  // thread. Ignores records that do not concern the shard.
+  //   any  the record does not fit the shard, which is then of no use
+  absl::Status Replay(const ServerLogEntry& record)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+  // Records all further changes in `log`, which is borrowed.
+  void SetLog(ServerLog* log) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Everything that Replay() needs to restore the shard. Large arrays are read
+  // later, while training continues.
+  struct LoggedState {
+    std::unique_ptr<FrozenShard> frozen;
+    OptimizerRequests optimizers;
+    std::vector<PushId> pushes;
+    uint64_t low_water_mark = 0;
+    uint64_t generation = 0;
+    int64_t update_count = 0;
+    int64_t handle_count = 0;
+    int64_t size_bytes = 0;  // Of the arrays.
+  };
+  // Takes the state, between two changes. Calls `at_freeze` with its size in
+  // bytes before the next change.
+  //   kFailedPrecondition  a restore is in progress
+  //   others               errors of the log or of `at_freeze`
+  absl::StatusOr<LoggedState> FreezeForLog(
+      absl::FunctionRef<absl::Status(int64_t size_bytes)> at_freeze)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // Returns null if no variable has this name.
@@ -161,11 +211,35 @@ class ParameterShard {
   // Stores a new variable under its name and handle.
   absl::StatusOr<uint32_t> Add(const proto::CreateRequest& request,
                                Tensor value) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status StartOver(ShardVariable* variable, const proto::ShardSpec& spec)
+  absl::Status StartOver(ShardVariable* variable,
+                         const proto::CreateRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Every change of variables that is not an update runs between these calls.
   void BeginRestore() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndRestore() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::unique_ptr<FrozenShard> FreezeLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes a record if there is a log. The state must not change meanwhile.
+  absl::Status Record(const proto::ServerLogRecord& record)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Records the updates of an exchange, without what it reads.
+  absl::Status RecordUpdates(const proto::ExchangeRequest& request,
+                             absl::Span<const ReceivedTensor> tensors)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Records that an exchange without updates has raised the mark.
+  absl::Status RecordMark(uint64_t low_water_mark)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Records that something changes variables that cannot be repeated.
+  absl::Status RecordUnlogged(absl::string_view what)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayFreeze(const proto::ServerLogRecord& record)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayUpdates(const ServerLogEntry& record)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayVariable(const proto::ServerLogRecord& record)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReplayBlock(const ServerLogEntry& record)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns all variables, each with the rule that updates it, which may be
   // null.
   std::vector<RestoredVariable> ListContents() const
@@ -195,6 +269,11 @@ class ParameterShard {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int restore_count_ ABSL_GUARDED_BY(mutex_) = 0;  // Restores in progress.
   ShardRules rules_ ABSL_GUARDED_BY(mutex_);
+  // The requests that made rules_.
+  OptimizerRequests optimizers_ ABSL_GUARDED_BY(mutex_);
+  ServerLog* log_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Null: none.
+  // Used by Replay() and TakeRestoredSnapshots().
+  std::vector<std::unique_ptr<FrozenShard>> restored_snapshots_;
 };
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -40,9 +41,18 @@ class PushLedger {
   //                       the low-water mark does not advance
   absl::StatusOr<bool> Claim(const PushId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(const PushId& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Call instead of Finish() if the push could not be applied: the next attempt
+  // applies it.
+  void GiveUp(const PushId& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Raises the mark. A lower `step_id` has no effect.
-  void AdvanceLowWaterMark(uint64_t step_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Remembers a push that was applied by another process.
+  void Restore(const PushId& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns all pushes that have been applied, and the mark.
+  std::vector<PushId> List(uint64_t* low_water_mark) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Raises the mark and returns true. A lower `step_id` has no effect.
+  bool AdvanceLowWaterMark(uint64_t step_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Forgets all pushes and resets the mark.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +67,8 @@ class PushLedger {
   // while it is being applied.
   using Exchanges = absl::flat_hash_map<uint32_t, bool>;
 
-  bool IsApplied(const PushId& id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // True unless the push is being applied.
+  bool IsDecided(const PushId& id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const size_t remembered_count_max_;
   mutable absl::Mutex mutex_;

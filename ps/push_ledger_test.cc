@@ -1,7 +1,9 @@
 #include "ps/push_ledger.h"
 
 #include <atomic>
+#include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "common/core/base/testing/status_matchers.h"
 #include "gtest/gtest.h"
@@ -89,6 +91,36 @@ TEST(PushLedgerTest, RepeatBlocksUntilTheFirstIsApplied) {
   applied = true;
   ledger.Finish({1, 0});
   repeat.join();
+}
+
+TEST(PushLedgerTest, APushThatWasGivenUpCanBeClaimedByAWaiter) {
+  PushLedger ledger;
+  const PushId push{.step_id = 7, .exchange_index = 1};
+  EXPECT_THAT(ledger.Claim(push), IsOkAndHolds(true));
+  std::thread waiter([&] {
+    EXPECT_THAT(ledger.Claim(push), IsOkAndHolds(true));
+    ledger.Finish(push);
+  });
+  ledger.GiveUp(push);
+  waiter.join();
+  EXPECT_THAT(ledger.Claim(push), IsOkAndHolds(false));
+  EXPECT_EQ(ledger.remembered_count(), 1u);
+}
+
+TEST(PushLedgerTest, RestoresWhatAnotherProcessHasApplied) {
+  PushLedger ledger;
+  ledger.AdvanceLowWaterMark(5);
+  ledger.Restore({.step_id = 4, .exchange_index = 0});
+  ledger.Restore({.step_id = 6, .exchange_index = 2});
+  EXPECT_EQ(ledger.remembered_count(), 1u);
+  EXPECT_THAT(ledger.Claim({.step_id = 6, .exchange_index = 2}),
+              IsOkAndHolds(false));
+  uint64_t low_water_mark = 0;
+  const std::vector<PushId> pushes = ledger.List(&low_water_mark);
+  EXPECT_EQ(low_water_mark, 5u);
+  ASSERT_EQ(pushes.size(), 1u);
+  EXPECT_EQ(pushes[0].step_id, 6u);
+  EXPECT_EQ(pushes[0].exchange_index, 2u);
 }
 
 }  // namespace

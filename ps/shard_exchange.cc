@@ -179,11 +179,13 @@ void ShardExchange::PlanCopies() {
   }
 }
 
-int64_t ShardExchange::ApplyUpdates() {
+absl::StatusOr<int64_t> ShardExchange::ApplyUpdates(
+    absl::FunctionRef<absl::Status()> record) {
   PlanCopies();
-  int64_t number = 0;
+  absl::StatusOr<int64_t> number;
   const auto enter = [&] {
-    number = shard_.order->Enter(absl::MakeSpan(updates_));
+    number = shard_.order->Enter(absl::MakeSpan(updates_), record);
+    return number.ok();
   };
   size_t size_bytes = 0;
   for (const PreparedUpdate& update : updates_) {
@@ -198,6 +200,7 @@ int64_t ShardExchange::ApplyUpdates() {
     first_stripe = updates_[0].variable->FirstStripe(updates_[0]);
     updates_[0].variable->ApplyFirstStripe(&updates_[0], first_stripe, enter);
   }
+  RETURN_IF_ERROR(number.status());
   std::vector<Work> work;
   absl::flat_hash_set<const ShardVariable*> in_group;
   size_t group_begin = 0;

@@ -75,8 +75,13 @@ class ShardExchange {
   bool has_updates() const { return !updates_.empty(); }
 
   // Requires has_updates(). Call at most once; not at all if the updates are a
-  // repetition. Returns the number of the exchange in the order.
-  int64_t ApplyUpdates();
+  // repetition. Calls `record` when the exchange enters the order, before the
+  // first update. Returns the number of the exchange in the order.
+  //   errors of `record`; nothing was applied
+  absl::StatusOr<int64_t> ApplyUpdates(
+      absl::FunctionRef<absl::Status()> record = [] {
+        return absl::OkStatus();
+      });
 
   // Returns the number of bytes of the answers. Appends answers without a place
   // to `answers`.

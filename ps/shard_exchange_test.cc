@@ -83,7 +83,7 @@ TEST_F(ShardExchangeTest, AnswersWithWhatTheUpdatesMade) {
   AddPull(0);
   ShardExchange exchange = Exchange();
   ASSERT_OK(exchange.Check(tensors_));
-  exchange.ApplyUpdates();
+  ASSERT_OK(exchange.ApplyUpdates().status());
   EXPECT_EQ(exchange.Answer(&response_, &answers_), 3 * sizeof(float));
   ASSERT_EQ(answers_.size(), 1);
   EXPECT_THAT(answers_[0].flat<float>(), ElementsAre(3, 4, 5));
@@ -107,7 +107,7 @@ TEST_F(ShardExchangeTest, WritesAnswersToTheirPlaces) {
       {reinterpret_cast<uint8_t*>(place.data()), 3 * sizeof(float)}};
   ShardExchange exchange = Exchange(places);
   ASSERT_OK(exchange.Check(tensors_));
-  exchange.ApplyUpdates();
+  ASSERT_OK(exchange.ApplyUpdates().status());
   EXPECT_EQ(exchange.Answer(&response_, &answers_), 3 * sizeof(float));
   EXPECT_THAT(place, ElementsAre(2, 3, 4));
   EXPECT_THAT(answers_, testing::IsEmpty());

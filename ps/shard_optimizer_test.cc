@@ -168,7 +168,7 @@ TEST_F(ShardOptimizerTest, AveragesAllRowsAndAssignsTheAverages) {
           .Run(shard_));
   EXPECT_THAT(Values(shard_, x), ElementsAre(4, 16));
   const int64_t version = shard_.Describe().shards(0).version();
-  shard_.AssignAverages();
+  ASSERT_OK(shard_.AssignAverages());
   EXPECT_THAT(Values(shard_, x), ElementsAre(4, 12));
   EXPECT_GT(shard_.Describe().shards(0).version(), version);
   EXPECT_THAT(Values(shard_, without), ElementsAre(7));

@@ -242,10 +242,9 @@ bool ShardVariable::IsNextOf(const PreparedUpdate& update, int stripe) const {
 }
 
 void ShardVariable::ApplyFirstStripe(PreparedUpdate* update, int stripe,
-                                     absl::FunctionRef<void()> enter) {
+                                     absl::FunctionRef<bool()> enter) {
   absl::MutexLock lock(&stripes_[stripe].mutex);
-  enter();
-  ApplyInTurn(*update, stripe);
+  if (enter()) ApplyInTurn(*update, stripe);
 }
 
 void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {

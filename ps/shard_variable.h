@@ -103,10 +103,11 @@ class ShardVariable {
                : StripeOf(update.rows.front());
   }
   // Holds the stripe while `enter` draws the tickets of a push, and applies the
-  // update to it. Pushes that wait for the stripe have no tickets yet, so that
-  // one that runs may overtake others, which sleep.
+  // update to it, unless `enter` returns false. Pushes that wait for the stripe
+  // have no tickets yet, so that one that runs may overtake others, which
+  // sleep.
   void ApplyFirstStripe(PreparedUpdate* update, int stripe,
-                        absl::FunctionRef<void()> enter);
+                        absl::FunctionRef<bool()> enter);
   // True if no update with an earlier ticket has to be applied to the stripe.
   bool IsNext(const PreparedUpdate& update, int stripe) const;
   // Blocks until IsNext(), and applies the update to the stripe.
@@ -138,6 +139,9 @@ class ShardVariable {
     std::shared_ptr<FrozenRows> rows;
     std::vector<std::string> slot_names;
     int64_t update_count = 0;
+    // For the log of the server only.
+    int64_t version = 0;
+    bool has_slots = false;  // The optimizer has made the slots.
   };
   Frozen Freeze(std::shared_ptr<AsideBudget> budget)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
@@ -173,6 +177,8 @@ class ShardVariable {
   // Ends a restore: sets the number of gradients applied, and increments the
   // version.
   void FinishRestore(int64_t update_count);
+  // The same, with the version of the variable that was frozen.
+  void FinishRestore(int64_t update_count, int64_t version);
 
  private:
   // Has a cache line of its own, because several threads follow each other from

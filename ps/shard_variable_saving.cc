@@ -82,6 +82,11 @@ ShardVariable::Frozen ShardVariable::Freeze(
   Frozen frozen;
   frozen.slot_names = slot_names();
   frozen.update_count = update_count();
+  frozen.version = version();
+  {
+    absl::MutexLock lock(&slots_mutex_);
+    frozen.has_slots = has_slots_;
+  }
   frozen.rows = std::make_shared<FrozenRows>(
       1 + static_cast<int>(frozen.slot_names.size()),
       stripe_count_ * blocks_per_stripe_, value_.size_bytes(),
@@ -206,6 +211,11 @@ void ShardVariable::DropSlots() {
 void ShardVariable::FinishRestore(int64_t update_count) {
   update_count_.store(update_count, std::memory_order_relaxed);
   End();
+}
+
+void ShardVariable::FinishRestore(int64_t update_count, int64_t version) {
+  update_count_.store(update_count, std::memory_order_relaxed);
+  version_.store(version, std::memory_order_release);
 }
 
 }  // namespace muster

@@ -71,22 +71,6 @@ class RemoteSnapshot final : public VariableSnapshot {
   const FrozenSnapshot snapshot_;
 };
 
-// Removes from `request` what a newer request replaces: the optimizer of
-// `variables`, and the default if `replaces_default`. Returns true if nothing
-// is left of `request`.
-bool RemoveReplaced(const absl::flat_hash_set<absl::string_view>& variables,
-                    bool replaces_default,
-                    proto::SetOptimizerRequest* request) {
-  if (replaces_default) request->set_is_default(false);
-  auto& names = *request->mutable_variables();
-  names.erase(std::remove_if(names.begin(), names.end(),
-                             [&](const std::string& name) {
-                               return variables.contains(name);
-                             }),
-              names.end());
-  return names.empty() && !request->is_default();
-}
-
 // Servers may have another working directory.
 absl::StatusOr<std::string> AbsolutePrefix(absl::string_view prefix) {
   if (IsObjectUrl(prefix)) return std::string(prefix);
@@ -140,9 +124,7 @@ absl::Status RemoteVariableStore::StartOver(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(directory_->StartOver(spec));
   absl::MutexLock setting(&set_optimizer_mutex_);
   absl::MutexLock lock(&optimizer_mutex_);
-  std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& request) {
-    return RemoveReplaced({spec.name()}, /*replaces_default=*/false, &request);
-  });
+  optimizers_.Reset(spec.name());
   return absl::OkStatus();
 }
 
@@ -194,18 +176,13 @@ absl::Status RemoteVariableStore::SetOptimizer(
     proto::SetOptimizerRequest request) {
   absl::MutexLock setting(&set_optimizer_mutex_);
   if (HasOptimizer(request)) return absl::OkStatus();
-  std::vector<proto::SetOptimizerRequest> before;
+  OptimizerRequests before;
   {
     // Added before the servers carry it out: a server that does so and is then
     // replaced gets it again from RecoverServers().
     absl::MutexLock lock(&optimizer_mutex_);
     before = optimizers_;
-    const absl::flat_hash_set<absl::string_view> variables(
-        request.variables().begin(), request.variables().end());
-    std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& earlier) {
-      return RemoveReplaced(variables, request.is_default(), &earlier);
-    });
-    optimizers_.push_back(request);
+    optimizers_.Add(request);
   }
   const absl::Status status = servers_->SetOptimizer(request);
   if (status.ok()) return status;
@@ -216,12 +193,8 @@ absl::Status RemoteVariableStore::SetOptimizer(
 
 bool RemoteVariableStore::HasOptimizer(
     const proto::SetOptimizerRequest& request) {
-  const std::string wanted = request.SerializeAsString();
   absl::MutexLock lock(&optimizer_mutex_);
-  return std::any_of(optimizers_.begin(), optimizers_.end(),
-                     [&](const proto::SetOptimizerRequest& earlier) {
-                       return earlier.SerializeAsString() == wanted;
-                     });
+  return optimizers_.Contains(request);
 }
 
 absl::Status RemoteVariableStore::AssignAverages() {
@@ -347,15 +320,19 @@ absl::Status RemoteVariableStore::RecoverServers(
   }
   RETURN_IF_ERROR(directory_->Recreate(places, starts_over, [&] {
     for (const ReplacedServer& server : returned) {
-      servers_->SetIncarnation(server.server, server.incarnation);
+      servers_->SetProcess(server.server, server.incarnation, server.state_id);
     }
     return servers_->RollBack(generation, low_water_mark);
   }));
   absl::MutexLock lock(&optimizer_mutex_);
-  for (const proto::SetOptimizerRequest& request : optimizers_) {
+  for (const proto::SetOptimizerRequest& request : optimizers_.list()) {
     RETURN_IF_ERROR(servers_->SetOptimizer(request));
   }
   return absl::OkStatus();
+}
+
+void RemoteVariableStore::NoteRestored(const ReplacedServer& server) {
+  servers_->SetProcess(server.server, server.incarnation, server.state_id);
 }
 
 void RemoteVariableStore::ForgetValues() {

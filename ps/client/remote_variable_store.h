@@ -18,6 +18,7 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/net/rpc/network.h"
 #include "ps/client/frozen_snapshot.h"
+#include "ps/client/optimizer_requests.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 
@@ -138,6 +139,7 @@ class RemoteVariableStore final : public VariableStore {
   struct ReplacedServer {
     int server = 0;
     uint64_t incarnation = 0;
+    uint64_t state_id = 0;
   };
   // Connects to the replacements, begins a new generation on all servers and
   // creates the shards of the replacements again. Their values are zero until
@@ -146,6 +148,10 @@ class RemoteVariableStore final : public VariableStore {
   absl::Status RecoverServers(absl::Span<const ReplacedServer> returned,
                               uint64_t generation, uint64_t low_water_mark,
                               bool starts_over);
+
+  // Addresses further requests to a process that has restored the state of its
+  // predecessor. A request that still goes to the predecessor does the same.
+  void NoteRestored(const ReplacedServer& server);
 
   // Discards the cached values of all variables.
   void ForgetValues();
@@ -193,10 +199,7 @@ class RemoteVariableStore final : public VariableStore {
   // Acquired before optimizer_mutex_.
   absl::Mutex set_optimizer_mutex_;
   absl::Mutex optimizer_mutex_;
-  // In the order in which the servers carry them out, without what later
-  // requests replace.
-  std::vector<proto::SetOptimizerRequest> optimizers_
-      ABSL_GUARDED_BY(optimizer_mutex_);
+  OptimizerRequests optimizers_ ABSL_GUARDED_BY(optimizer_mutex_);
 };
 
 }  // namespace muster

@@ -45,12 +45,22 @@ std::string Names(const std::vector<std::string>& names) {
 // Receives the response of one server to the offer.
 class SegmentOffer::Taker final : public StreamObserver {
  public:
-  // Calls `on_answer` once, when the server has accepted or refused.
-  Taker(uint64_t id, uint64_t proof, std::function<void()> on_answer)
-      : offered_id_(id), proof_(proof), on_heard_(std::move(on_answer)) {}
+  // Calls `on_answer` once, when the server has accepted or refused. Sets
+  // `segment_id` while the server has the segment.
+  Taker(uint64_t id, uint64_t proof,
+        std::shared_ptr<std::atomic<uint64_t>> segment_id,
+        std::function<void()> on_answer)
+      : offered_id_(id),
+        proof_(proof),
+        on_heard_(std::move(on_answer)),
+        segment_id_(std::move(segment_id)) {}
 
-  void Start(Channel* channel, const proto::ShareRequest& request,
+  void Offer(Channel* channel, const FileServer& file_server,
              const std::shared_ptr<Taker>& self) {
+    proto::ShareRequest request;
+    request.set_segment_id(offered_id_);
+    request.set_endpoint(file_server.endpoint());
+    request.set_token(file_server.token());
     stream_ = channel->OpenStream(kShareMethod, self);
     // If the stream is broken already, OnDone() is called.
     stream_->Send(Message{request.SerializeAsString(), {}}).IgnoreError();
@@ -85,6 +95,7 @@ class SegmentOffer::Taker final : public StreamObserver {
       Hear("it has mapped other memory");
     } else {
       segment_id_->store(offered_id_, std::memory_order_release);
+      was_taken_.store(true);
       Hear("");
     }
   }
@@ -98,6 +109,7 @@ class SegmentOffer::Taker final : public StreamObserver {
   const std::shared_ptr<std::atomic<uint64_t>>& segment_id() const {
     return segment_id_;
   }
+  bool was_taken() const { return was_taken_.load(); }
 
  private:
   // Keeps the first result; later ones are ignored.
@@ -114,9 +126,9 @@ class SegmentOffer::Taker final : public StreamObserver {
   const uint64_t offered_id_;
   const uint64_t proof_;
   const std::function<void()> on_heard_;
-  const std::shared_ptr<std::atomic<uint64_t>> segment_id_ =
-      std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<std::atomic<uint64_t>> segment_id_;
   std::shared_ptr<Stream> stream_;
+  std::atomic<bool> was_taken_{false};
 
   absl::Mutex mutex_;
   bool has_answer_ ABSL_GUARDED_BY(mutex_) = false;
@@ -152,7 +164,37 @@ SegmentOffer::SegmentOffer(std::unique_ptr<ClientSegment> segment)
           })) {}
 
 SegmentOffer::~SegmentOffer() {
-  for (const auto& taker : takers_) taker->Stop();
+  std::vector<std::shared_ptr<Taker>> takers;
+  {
+    absl::MutexLock lock(&mutex_);
+    takers.swap(takers_);
+  }
+  for (const auto& taker : takers) taker->Stop();
+}
+
+std::shared_ptr<SegmentOffer::Taker> SegmentOffer::TakerOf(int server) const {
+  absl::MutexLock lock(&mutex_);
+  return server < static_cast<int>(takers_.size()) ? takers_[server] : nullptr;
+}
+
+void SegmentOffer::Renew(int server, Channel* channel) {
+  const std::shared_ptr<Taker> before = TakerOf(server);
+  if (before == nullptr || !before->was_taken()) return;
+  // Its stream ended with the process. After it has ended it clears the number.
+  before->Stop();
+  absl::StatusOr<std::unique_ptr<FileServer>> opened =
+      FileServer::Open(&segment_->file());
+  if (!opened.ok()) return;
+  const std::shared_ptr<FileServer> file_server = *std::move(opened);
+  const auto taker =
+      std::make_shared<Taker>(RandomIdentity(), proof_, before->segment_id(),
+                              [file_server] { file_server->Stop(); });
+  {
+    absl::MutexLock lock(&mutex_);
+    takers_[server] = taker;
+  }
+  taker->Offer(channel, *file_server, taker);
+  file_server->Serve(Clock::Real()->Now() + kAnswerTimeout);
 }
 
 void SegmentOffer::AskAll(const std::vector<Channel*>& channels) {
@@ -163,21 +205,21 @@ void SegmentOffer::AskAll(const std::vector<Channel*>& channels) {
     return;
   }
   const std::shared_ptr<FileServer> file_server = *std::move(opened);
-  const uint64_t proof = RandomIdentity();
-  std::memcpy(segment_->memory()->data(), &proof, sizeof(proof));
+  proof_ = RandomIdentity();
+  std::memcpy(segment_->memory()->data(), &proof_, sizeof(proof_));
   const auto unanswered_count =
       std::make_shared<std::atomic<size_t>>(channels.size());
   for (Channel* channel : channels) {
-    const uint64_t id = RandomIdentity();
-    proto::ShareRequest request;
-    request.set_segment_id(id);
-    request.set_endpoint(file_server->endpoint());
-    request.set_token(file_server->token());
-    takers_.push_back(
-        std::make_shared<Taker>(id, proof, [file_server, unanswered_count] {
+    const auto taker = std::make_shared<Taker>(
+        RandomIdentity(), proof_, std::make_shared<std::atomic<uint64_t>>(0),
+        [file_server, unanswered_count] {
           if (unanswered_count->fetch_sub(1) == 1) file_server->Stop();
-        }));
-    takers_.back()->Start(channel, request, takers_.back());
+        });
+    {
+      absl::MutexLock lock(&mutex_);
+      takers_.push_back(taker);
+    }
+    taker->Offer(channel, *file_server, taker);
   }
   file_server->Serve(Clock::Real()->Now() + kAnswerTimeout);
   LogTakers(channels);
@@ -188,7 +230,7 @@ void SegmentOffer::LogTakers(const std::vector<Channel*>& channels) const {
   std::map<std::string, std::vector<std::string>> refused;  // By reason.
   for (size_t server = 0; server < channels.size(); ++server) {
     const std::string why_not =
-        takers_[server]->AwaitAnswer(Clock::Real()->Now());
+        TakerOf(static_cast<int>(server))->AwaitAnswer(Clock::Real()->Now());
     std::vector<std::string>& names =
         why_not.empty() ? taken : refused[why_not];
     names.push_back(channels[server]->peer());
@@ -205,13 +247,14 @@ void SegmentOffer::LogTakers(const std::vector<Channel*>& channels) const {
 }
 
 bool SegmentOffer::IsTaken(int server) const {
-  return server < static_cast<int>(takers_.size()) &&
-         takers_[server]->segment_id()->load(std::memory_order_acquire) != 0;
+  const std::shared_ptr<Taker> taker = TakerOf(server);
+  return taker != nullptr &&
+         taker->segment_id()->load(std::memory_order_acquire) != 0;
 }
 
 std::shared_ptr<std::atomic<uint64_t>> SegmentOffer::segment_id(
     int server) const {
-  return takers_[server]->segment_id();
+  return TakerOf(server)->segment_id();
 }
 
 }  // namespace muster

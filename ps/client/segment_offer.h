@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/net/rpc/channel.h"
 #include "ps/client/client_segment.h"
 #include "ps/client/segment_pool.h"
@@ -34,6 +36,10 @@ class SegmentOffer {
 
   const std::shared_ptr<SegmentPool>& pool() const { return pool_; }
 
+  // Offers the segment again to a server that was restarted, if its predecessor
+  // had accepted it. Waits briefly for the response.
+  void Renew(int server, Channel* channel) ABSL_LOCKS_EXCLUDED(mutex_);
+
   bool IsTaken(int server) const;
   // Returns the id of the segment on that server; 0 if the server has not
   // accepted the segment or has released it.
@@ -44,12 +50,17 @@ class SegmentOffer {
 
   explicit SegmentOffer(std::unique_ptr<ClientSegment> segment);
 
+  std::shared_ptr<Taker> TakerOf(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AskAll(const std::vector<Channel*>& channels);
   void LogTakers(const std::vector<Channel*>& channels) const;
 
   const std::unique_ptr<ClientSegment> segment_;
   const std::shared_ptr<SegmentPool> pool_;
-  std::vector<std::shared_ptr<Taker>> takers_;  // By server.
+  // The number at the beginning of the segment.
+  uint64_t proof_ = 0;
+  mutable absl::Mutex mutex_;
+  // By server.
+  std::vector<std::shared_ptr<Taker>> takers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

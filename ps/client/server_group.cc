@@ -1,5 +1,6 @@
 #include "ps/client/server_group.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <numeric>
@@ -25,6 +26,7 @@
 #include "common/core/system/trace.h"
 #include "common/io/storage/disk.h"
 #include "common/net/cluster/task_methods.h"
+#include "common/net/rpc/identity.h"
 #include "proto/rpc.pb.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"
@@ -222,7 +224,8 @@ ServerGroup::ServerGroup(Network* network, const Options& options)
     : timeout_(options.timeout),
       retry_for_(options.retry_for),
       checkpoint_timeout_(options.checkpoint_timeout),
-      segment_bytes_(options.segment_bytes) {
+      segment_bytes_(options.segment_bytes),
+      state_ids_(options.servers.size()) {
   for (const ChannelOptions& server : options.servers) {
     ChannelOptions bulk = server;
     bulk.probes_bandwidth = true;
@@ -273,7 +276,8 @@ absl::Status ServerGroup::RunAll(
     absl::FunctionRef<int(int)> server_of,
     absl::FunctionRef<void(int, int, CallDone)> start,
     absl::FunctionRef<bool(int)> is_repeatable) {
-  const absl::Time give_up_time = Clock::Real()->Now() + retry_for_;
+  // From the first failure on.
+  absl::Time give_up_time = absl::InfiniteFuture();
   std::vector<int> calls(call_count);
   std::iota(calls.begin(), calls.end(), 0);
   std::vector<absl::Status> errors(call_count);
@@ -286,17 +290,29 @@ absl::Status ServerGroup::RunAll(
     std::vector<absl::Status> all = ends.Await(
         what, [&](size_t i) { return servers_[server_of(calls[i])]->peer(); });
     std::vector<int> again;
+    bool is_reached = true;
     for (size_t i = 0; i < calls.size(); ++i) {
       absl::Status& error = errors[calls[i]];
       error = std::move(all[i]);
+      if (IsForEarlierProcess(error)) {
+        // The request was not read, so it can be sent again in any case.
+        const absl::Status followed = Follow(server_of(calls[i]));
+        if (followed.ok()) again.push_back(calls[i]);
+        if (!IsUnreachable(followed)) continue;
+        error = followed;
+      }
       if (IsUnreachable(error) && is_repeatable(calls[i])) {
         again.push_back(calls[i]);
+        is_reached = false;
       }
     }
-    if (again.empty() || Clock::Real()->Now() >= give_up_time) break;
+    const absl::Time now = Clock::Real()->Now();
+    give_up_time = std::min(give_up_time, now + retry_for_);
+    if (again.empty() || now >= give_up_time) break;
+    calls = std::move(again);
+    if (is_reached) continue;
     WaitFor(BackoffDelay({.maximum = absl::Milliseconds(200)}, attempt,
                          reinterpret_cast<uintptr_t>(this)));
-    calls = std::move(again);
   }
   for (const absl::Status& error : errors) RETURN_IF_ERROR(error);
   return absl::OkStatus();
@@ -305,7 +321,8 @@ absl::Status ServerGroup::RunAll(
 template <typename Response>
 absl::StatusOr<std::vector<Response>> ServerGroup::AskAll(
     absl::string_view method, const std::vector<int>& servers,
-    const std::vector<std::string>& bodies, const AskOptions& options) {
+    const std::vector<std::string>& bodies, absl::Duration timeout,
+    absl::FunctionRef<bool(int)> is_repeatable) {
   std::vector<Response> responses(servers.size());
   RETURN_IF_ERROR(RunAll(
       NameOf(method), static_cast<int>(servers.size()),
@@ -313,13 +330,13 @@ absl::StatusOr<std::vector<Response>> ServerGroup::AskAll(
       [&](int call, int, CallDone done) {
         Channel* const channel = servers_[servers[call]].get();
         channel->StartCall(
-            method, Message{bodies[call], {}}, {.timeout = options.timeout},
+            method, Message{bodies[call], {}}, {.timeout = timeout},
             [channel, response = &responses[call], done = std::move(done)](
                 absl::StatusOr<ReceivedMessage> message) mutable {
               done(TakeResponse(message, channel, response));
             });
       },
-      [&](int) { return options.is_repeatable; }));
+      is_repeatable));
   return responses;
 }
 
@@ -330,13 +347,18 @@ absl::StatusOr<std::vector<Response>> ServerGroup::AskEach(
   std::iota(all.begin(), all.end(), 0);
   return AskAll<Response>(
       method, all,
-      std::vector<std::string>(size(), request.SerializeAsString()),
-      {.timeout = timeout});
+      std::vector<std::string>(size(), request.SerializeAsString()), timeout);
 }
 
 absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
-  return AskEach<proto::DescribeResponse>(kDescribeMethod,
-                                          proto::DescribeRequest(), timeout_);
+  ASSIGN_OR_RETURN(std::vector<proto::DescribeResponse> responses,
+                   AskEach<proto::DescribeResponse>(
+                       kDescribeMethod, proto::DescribeRequest(), timeout_));
+  absl::MutexLock lock(&follow_mutex_);
+  for (int server = 0; server < size(); ++server) {
+    state_ids_[server] = responses[server].state_id();
+  }
+  return responses;
 }
 
 absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
@@ -397,9 +419,9 @@ absl::StatusOr<std::vector<uint32_t>> ServerGroup::Create(
   for (const proto::CreateRequest& request : requests) {
     bodies.push_back(request.SerializeAsString());
   }
-  ASSIGN_OR_RETURN(const std::vector<proto::CreateResponse> responses,
-                   AskAll<proto::CreateResponse>(kCreateMethod, servers, bodies,
-                                                 {.timeout = timeout_}));
+  ASSIGN_OR_RETURN(
+      const std::vector<proto::CreateResponse> responses,
+      AskAll<proto::CreateResponse>(kCreateMethod, servers, bodies, timeout_));
   std::vector<uint32_t> handles;
   for (const auto& response : responses) handles.push_back(response.handle());
   return handles;
@@ -440,12 +462,12 @@ absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
     request.set_snapshot_id(snapshot_id);
     bodies.push_back(request.SerializeAsString());
   }
-  // The first attempt consumes the snapshot, so a retry would not find it.
-  ASSIGN_OR_RETURN(
-      const std::vector<proto::SaveResponse> responses,
-      AskAll<proto::SaveResponse>(
-          kSaveMethod, all, bodies,
-          {.timeout = checkpoint_timeout_, .is_repeatable = snapshot_id == 0}));
+  // An attempt consumes the snapshot, so a retry would not find it, unless the
+  // server was killed during the attempt and has restored the snapshot.
+  ASSIGN_OR_RETURN(const std::vector<proto::SaveResponse> responses,
+                   AskAll<proto::SaveResponse>(
+                       kSaveMethod, all, bodies, checkpoint_timeout_,
+                       [&](int call) { return AwaitRestart(call); }));
   for (const int server : all) {
     const std::string path =
         JoinPath(FolderOf(prefix), BaseName(responses[server].data_path()));
@@ -491,10 +513,6 @@ absl::Status ServerGroup::RollBack(uint64_t generation,
           .status());
   SetGeneration(generation);
   return absl::OkStatus();
-}
-
-void ServerGroup::SetIncarnation(int server, uint64_t incarnation) {
-  servers_[server]->SetTargetIncarnation(incarnation);
 }
 
 absl::Status ServerGroup::Shutdown(int exit_code) {

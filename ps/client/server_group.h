@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/core/system/metrics.h"
@@ -54,8 +56,9 @@ struct ServerExchange {
 // The parameter servers of a job. Each has its own connection.
 //
 // While a server cannot be reached, repeatable requests are retried for
-// `retry_for`. A server that was restarted in the meantime rejects them, and
-// they are not retried.
+// `retry_for`. A server that was restarted in the meantime rejects them. If it
+// has restored its state, they are then addressed to the new process;
+// otherwise they are not retried.
 //
 // Thread-safe. Calls block, so they must not run on threads of the transport.
 class ServerGroup {
@@ -130,8 +133,8 @@ class ServerGroup {
   void SetGeneration(uint64_t generation) { generation_.store(generation); }
   uint64_t generation() const { return generation_.load(); }
 
-  // Sets the incarnation of the process that now runs as this server.
-  void SetIncarnation(int server, uint64_t incarnation);
+  // Sets the process that now runs as this server, and the state that it has.
+  void SetProcess(int server, uint64_t incarnation, uint64_t state_id);
 
   // Tells every server to exit with `exit_code`. Contacts all servers, then
   // returns the first error.
@@ -159,19 +162,29 @@ class ServerGroup {
       absl::FunctionRef<void(int call, int attempt, CallDone done)> start,
       absl::FunctionRef<bool(int call)> is_repeatable);
 
-  struct AskOptions {
-    absl::Duration timeout;
-    bool is_repeatable = true;
-  };
+  // `is_repeatable` as for RunAll(); by position in `servers`.
   template <typename Response>
   absl::StatusOr<std::vector<Response>> AskAll(
       absl::string_view method, const std::vector<int>& servers,
-      const std::vector<std::string>& bodies, const AskOptions& options);
+      const std::vector<std::string>& bodies, absl::Duration timeout,
+      absl::FunctionRef<bool(int call)> is_repeatable = [](int) {
+        return true;
+      });
   // Sends the same request to every server.
   template <typename Response, typename Request>
   absl::StatusOr<std::vector<Response>> AskEach(absl::string_view method,
                                                 const Request& request,
                                                 absl::Duration timeout);
+
+  // Addresses further requests to the process that now runs as this server, if
+  // it has the state of the process before. Blocks.
+  //   kFailedPrecondition  it has another state
+  //   others               it does not answer
+  absl::Status Follow(int server) ABSL_LOCKS_EXCLUDED(follow_mutex_);
+
+  // Blocks while the server cannot be reached. Returns true if another process
+  // runs as this server and has its state.
+  bool AwaitRestart(int server) ABSL_LOCKS_EXCLUDED(follow_mutex_);
 
   const absl::Duration timeout_;
   const absl::Duration retry_for_;
@@ -189,6 +202,11 @@ class ServerGroup {
   // Watches have separate connections, so that bulk data does not delay them.
   std::vector<std::unique_ptr<Channel>> watch_channels_;
   std::vector<std::shared_ptr<Watcher>> watchers_;
+
+  // Held while one caller asks a server which state it has.
+  absl::Mutex follow_mutex_;
+  // By server; 0 before Describe().
+  std::vector<uint64_t> state_ids_ ABSL_GUARDED_BY(follow_mutex_);
 };
 
 }  // namespace muster

@@ -14,6 +14,7 @@ namespace {
 
 constexpr absl::string_view kEarlierCoordinatorUrl =
     "type.muster/EarlierCoordinator";
+constexpr absl::string_view kEarlierProcessUrl = "type.muster/EarlierProcess";
 
 }  // namespace
 
@@ -127,13 +128,16 @@ absl::Status AdmissionCheck::CheckTarget(
       identity.target_incarnation() == self_.incarnation) {
     return absl::OkStatus();
   }
-  return Refuse(
-      "stale_incarnation",
-      absl::FailedPreconditionError(absl::StrCat(
-          "the request is meant for ", self_.ToString(), " incarnation ",
-          IncarnationString(identity.target_incarnation()),
-          ", which has ended: the process was restarted and what it held is "
-          "gone")));
+  absl::Status refusal = absl::FailedPreconditionError(absl::StrCat(
+      "the request is meant for ", self_.ToString(), " incarnation ",
+      IncarnationString(identity.target_incarnation()),
+      ", which has ended: the process was restarted and what it held is gone"));
+  refusal.SetPayload(kEarlierProcessUrl, absl::Cord());
+  return Refuse("stale_incarnation", std::move(refusal));
+}
+
+bool IsForEarlierProcess(const absl::Status& status) {
+  return status.GetPayload(kEarlierProcessUrl).has_value();
 }
 
 bool IsOfEarlierCoordinator(const absl::Status& status) {

@@ -75,8 +75,9 @@ class AdmissionCheck {
   //   kUnavailable         the request belongs to another job, and the job of
   //                        this process has no coordinator at present
   //   kFailedPrecondition  the request is meant for an earlier process of this
-  //                        task, or is of an earlier coordinator of the job
-  //                        (IsOfEarlierCoordinator); names both epochs
+  //                        task (IsForEarlierProcess), or is of an earlier
+  //                        coordinator of the job (IsOfEarlierCoordinator);
+  //                        names both epochs
   // The status carries a TaskFailure that names this process.
   absl::Status Check(const proto::RequestIdentity& identity)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -101,6 +102,10 @@ class AdmissionCheck {
   std::string coordinated_job_id_ ABSL_GUARDED_BY(mutex_);
   uint64_t coordinator_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// True if a request was refused because it is meant for an earlier process of
+// the task. It was not read, so it has changed nothing.
+bool IsForEarlierProcess(const absl::Status& status);
 
 // True if a request was refused because the job has a newer coordinator than
 // the one that the caller is or works for. The caller must not try again.
