@@ -179,6 +179,7 @@ absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
     newest_step_id = std::max(newest_step_id, described->newest_step_id());
     servers.push_back({.name = task.ToString(),
                        .incarnation = watch_->incarnation(task.index),
+                       .state_id = described->state_id(),
                        .job_id = described->job_id(),
                        .generation = described->generation()});
   }
@@ -392,6 +393,7 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
     return FailureVerdict::kFailure;
   }
   if (IsOfEarlierCoordinator(status)) return FailureVerdict::kFailure;
+  if (IsForEarlierProcess(status)) return FailureVerdict::kRetry;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:

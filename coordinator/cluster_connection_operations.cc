@@ -41,6 +41,9 @@ constexpr MetricInfo kConnected = {
 constexpr MetricInfo kRollbacks = {
     "muster_rollbacks_total",
     "How often training was rolled back after a parameter server was lost."};
+constexpr MetricInfo kRestored = {
+    "muster_servers_restored_total",
+    "Parameter servers that were started again with their state."};
 
 }  // namespace
 
@@ -70,6 +73,8 @@ void ClusterConnection::AddMetrics(MetricSink* sink) const {
   if (recovery_for_changes_ == nullptr) return;
   sink->AddCounter(
       kRollbacks, static_cast<double>(recovery_for_changes_->recovery_count()));
+  sink->AddCounter(
+      kRestored, static_cast<double>(recovery_for_changes_->restored_count()));
 }
 
 void ClusterConnection::AddStatus(StatusReport* report) const {

@@ -11,14 +11,19 @@
 namespace muster {
 namespace {
 
-// Calls `read` again if training was rolled back meanwhile. Each rollback is
-// caused by the loss of a server.
+// Calls `read` again if training was rolled back meanwhile, or if it failed
+// because a server was lost that came back with its state. Each is caused by
+// the loss of a server.
 template <typename Read>
 auto ReadBetweenRollbacks(ServerRecovery* recovery, Read read)
     -> decltype(read()) {
   while (true) {
+    const ServerRecovery::History earlier = recovery->history();
     ASSIGN_OR_RETURN(const uint64_t before, recovery->AwaitAnnouncement());
     auto values = read();
+    if (!values.ok() && recovery->ShouldRepeat(earlier, values.status())) {
+      continue;
+    }
     ASSIGN_OR_RETURN(const uint64_t after, recovery->AwaitAnnouncement());
     if (before == after) return values;
   }

@@ -11,7 +11,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/system/log.h"
-#include "common/core/system/wait_line.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
@@ -36,6 +35,8 @@ constexpr absl::Duration kPauseBetweenTries = absl::Milliseconds(200);
 // could not reach.
 constexpr absl::Duration kNoticeTime = absl::Seconds(10);
 constexpr absl::Duration kSettleTimeout = absl::Minutes(30);
+// Attempts at a call during which servers come back with their state.
+constexpr int kAttemptsMax = 100;
 
 // Returns 0 if the checkpoint contains no id.
 absl::StatusOr<uint64_t> ReadSnapshotId(absl::string_view prefix) {
@@ -131,6 +132,7 @@ ServerRecovery::ServerRecovery(const Options& options, Parts parts)
                [this] { return parts_.variables->checkpoint_shard_count(); }}) {
   for (const ServerWatch::State& state : parts_.watch->states()) {
     holders_.push_back(state.incarnation);
+    state_ids_.push_back(state.state_id);
   }
   generation_ = options.generation;
   announced_generation_ = options.generation;
@@ -154,6 +156,11 @@ void ServerRecovery::OnServerChange() {
 int64_t ServerRecovery::recovery_count() const {
   absl::MutexLock lock(&mutex_);
   return recovery_count_;
+}
+
+int64_t ServerRecovery::restored_count() const {
+  absl::MutexLock lock(&mutex_);
+  return restored_count_;
 }
 
 bool ServerRecovery::IsHolder(int server, uint64_t incarnation) const {
@@ -180,8 +187,45 @@ std::any ServerRecovery::TakeContinuedProgress() {
   return progress.has_value() ? std::any(*std::move(progress)) : std::any();
 }
 
+ServerRecovery::History ServerRecovery::history() const {
+  absl::MutexLock lock(&mutex_);
+  return {.generation = generation_, .restored_count = restored_count_};
+}
+
+bool ServerRecovery::ShouldRepeat(const History& before,
+                                  const absl::Status& failure) {
+  if (!MayBeServerLoss(failure) && !absl::IsAborted(failure)) return false;
+  if (std::this_thread::get_id() == thread_.get_id()) return false;
+  absl::MutexLock lock(&mutex_);
+  const auto has_begun = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_recovering_ || stopping_ || generation_ != before.generation ||
+           restored_count_ != before.restored_count;
+  };
+  const absl::Time now = parts_.clock->Now();
+  return parts_.clock->AwaitWithDeadline(&mutex_, absl::Condition(&has_begun),
+                                         now + kNoticeTime) &&
+         parts_.clock->AwaitWithDeadline(
+             &mutex_, absl::Condition(this, &ServerRecovery::IsSettled),
+             now + kSettleTimeout) &&
+         !stopping_ && generation_ == before.generation &&
+         restored_count_ != before.restored_count;
+}
+
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 ServerRecovery::TakeSnapshot() {
+  for (int attempt = 1;; ++attempt) {
+    const History before = history();
+    absl::StatusOr<std::unique_ptr<VariableSnapshot>> snapshot =
+        TryToTakeSnapshot();
+    if (snapshot.ok() || attempt == kAttemptsMax ||
+        !ShouldRepeat(before, snapshot.status())) {
+      return snapshot;
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+ServerRecovery::TryToTakeSnapshot() {
   RollbackPoint point;
   point.id = RandomIdentity();
   // Otherwise some servers may have applied steps that others have not.
@@ -375,6 +419,8 @@ void ServerRecovery::Recover() {
   while (AwaitServers()) {
     const std::vector<RemoteVariableStore::ReplacedServer> returned =
         Returned();
+    TakeRestored();
+    LogNotRestored(returned);
     if (returned.empty()) {
       LOG(INFO) << "all parameter servers still have their variables; training "
                    "continues";
@@ -409,52 +455,6 @@ void ServerRecovery::Recover() {
         &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
         parts_.clock->Now() + kPauseBetweenTries);
     if (stopping_) return;
-  }
-}
-
-bool ServerRecovery::AwaitServers() {
-  const absl::Time started = parts_.clock->Now();
-  ReportPace pace(started, options_.report_interval);
-  WaitLine line;
-  while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (stopping_) return false;
-      has_changed_ = false;
-    }
-    if (EndsBecauseReplaced()) return false;
-    const std::vector<ServerWatch::State> states = parts_.watch->states();
-    const auto lost =
-        std::find_if(states.begin(), states.end(),
-                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
-    if (lost == states.end()) return true;
-    if (parts_.dispatcher->is_aborted()) return false;
-    const absl::Time now = parts_.clock->Now();
-    if (now >= started + options_.return_timeout) {
-      const int server = static_cast<int>(lost - states.begin());
-      GiveUp(WithMessage(
-          lost->lost,
-          absl::StrCat(lost->lost.message(),
-                       "; lost with it: ", parts_.describe_variables(server),
-                       ". It did not reconnect within ",
-                       absl::FormatDuration(options_.return_timeout),
-                       " (--server_return_timeout). Start the job again: ",
-                       "it resumes from its newest checkpoint, if it ",
-                       "keeps any")));
-      return false;
-    }
-    if (pace.IsDue(now)) {
-      LOG(INFO) << line
-                << "waiting for a parameter server to reconnect, for another "
-                << absl::FormatDuration(
-                       absl::Trunc(started + options_.return_timeout - now,
-                                   absl::Seconds(1)))
-                << ": " << lost->lost.message();
-    }
-    absl::MutexLock lock(&mutex_);
-    parts_.clock->AwaitWithDeadline(
-        &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
-        std::min(pace.next(), started + options_.return_timeout));
   }
 }
 
@@ -506,17 +506,18 @@ absl::Status ServerRecovery::RollServersBackTo(
 
 absl::Status ServerRecovery::NoteHolders(
     const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
-  std::vector<uint64_t> holders;
+  std::vector<uint64_t> state_ids;
   uint64_t generation = 0;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& server : returned) {
       holders_[server.server] = server.incarnation;
+      state_ids_[server.server] = server.state_id;
     }
-    holders = holders_;
+    state_ids = state_ids_;
     generation = generation_;
   }
-  return parts_.journal->NoteServers(holders, generation);
+  return parts_.journal->NoteServers(state_ids, generation);
 }
 
 void ServerRecovery::Announce(

@@ -45,9 +45,10 @@ class SnapshotParticipant {
 };
 
 // Recovers a job after the loss of parameter servers: waits until they are
-// restarted, rolls all servers back to the same snapshot, and resumes training.
-// No other process restarts. docs/design/recovery.md explains why no step is
-// lost or repeated.
+// restarted. If all have restored their state from their logs, training
+// continues, and nothing is undone. Otherwise rolls all servers back to the
+// same snapshot, and resumes training. No other process restarts.
+// docs/design/recovery.md explains why no step is lost or repeated.
 //
 // Thread-safe. Recovers on its own thread.
 class ServerRecovery final : public TrainingRecovery {
@@ -89,13 +90,28 @@ class ServerRecovery final : public TrainingRecovery {
 
   // True from the loss of a server until recovery has ended.
   bool is_recovering() const { return recovering_.load(); }
+  // Number of rollbacks.
   int64_t recovery_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Number of servers that came back with their state.
+  int64_t restored_count() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Names the lost servers and the newest checkpoint, for the last log line of
   // a job that ends without a save. Empty if no server is lost.
   std::string DescribeLoss() const;
   // True if this incarnation is the process that holds the server's current
   // variables. False for a replacement that has not been restored.
   bool IsHolder(int server, uint64_t incarnation) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The rollbacks and the returns of servers so far.
+  struct History {
+    uint64_t generation = 0;
+    int64_t restored_count = 0;
+  };
+  History history() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true if a call that changes nothing, and that has failed with
+  // `failure`, should be repeated: a server has come back with its state since
+  // `before`, and training was not rolled back. Blocks while servers are lost.
+  bool ShouldRepeat(const History& before, const absl::Status& failure)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Snapshots.
@@ -105,7 +121,8 @@ class ServerRecovery final : public TrainingRecovery {
   // once it has been written and published.
   //   kAborted           a server is lost, or was lost meanwhile
   //   kDeadlineExceeded  a step does not finish; the message names its worker
-  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot();
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot()
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As VariableStore::Restore(). Training can be rolled back to the restored
   // state.
@@ -170,6 +187,8 @@ class ServerRecovery final : public TrainingRecovery {
     RollbackReport report;
   };
 
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TryToTakeSnapshot()
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns when training can resume or the job has ended.
   void Recover() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -179,6 +198,12 @@ class ServerRecovery final : public TrainingRecovery {
   std::vector<RemoteVariableStore::ReplacedServer> Returned() const
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes over processes that have restored the state of their predecessors,
+  // and logs what it cost.
+  void TakeRestored() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Logs why servers that keep logs have not restored their states.
+  void LogNotRestored(
+      const std::vector<RemoteVariableStore::ReplacedServer>& returned) const;
   // Ends training if a newer coordinator has replaced this one. Returns whether
   // it has.
   bool EndsBecauseReplaced() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -240,8 +265,11 @@ class ServerRecovery final : public TrainingRecovery {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   // The last generation whose rollback has been announced, or has failed.
   uint64_t announced_generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By server: the incarnation of the process that holds its variables.
+  // By server: the state that has the current variables, and the process that
+  // has it.
+  std::vector<uint64_t> state_ids_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
+  int64_t restored_count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<std::any()> progress_source_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, SnapshotParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_loop_id_ ABSL_GUARDED_BY(mutex_) = 1;

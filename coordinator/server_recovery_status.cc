@@ -6,13 +6,65 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_message.h"
+#include "common/core/system/clock.h"
+#include "common/core/system/log.h"
+#include "common/core/system/wait_line.h"
 #include "common/net/rpc/channel.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/rollback_point.h"
 #include "coordinator/server_recovery.h"
 #include "coordinator/server_watch.h"
 
-// The state of the servers during a recovery, and its description.
+// The wait for servers during a recovery, their state, and its description.
 namespace muster {
+
+bool ServerRecovery::AwaitServers() {
+  const absl::Time started = parts_.clock->Now();
+  ReportPace pace(started, options_.report_interval);
+  WaitLine line;
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return false;
+      has_changed_ = false;
+    }
+    if (EndsBecauseReplaced()) return false;
+    const std::vector<ServerWatch::State> states = parts_.watch->states();
+    const auto lost =
+        std::find_if(states.begin(), states.end(),
+                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
+    if (lost == states.end()) return true;
+    if (parts_.dispatcher->is_aborted()) return false;
+    const absl::Time now = parts_.clock->Now();
+    if (now >= started + options_.return_timeout) {
+      const int server = static_cast<int>(lost - states.begin());
+      GiveUp(WithMessage(
+          lost->lost,
+          absl::StrCat(lost->lost.message(),
+                       "; lost with it: ", parts_.describe_variables(server),
+                       ". It did not reconnect within ",
+                       absl::FormatDuration(options_.return_timeout),
+                       " (--server_return_timeout). Start the job again: ",
+                       "it resumes from its newest checkpoint, if it ",
+                       "keeps any")));
+      return false;
+    }
+    if (pace.IsDue(now)) {
+      LOG(INFO) << line
+                << "waiting for a parameter server to reconnect, for another "
+                << absl::FormatDuration(
+                       absl::Trunc(started + options_.return_timeout - now,
+                                   absl::Seconds(1)))
+                << ": " << lost->lost.message();
+    }
+    absl::MutexLock lock(&mutex_);
+    parts_.clock->AwaitWithDeadline(
+        &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
+        std::min(pace.next(), started + options_.return_timeout));
+  }
+}
 
 std::string ServerRecovery::DescribeLoss() const {
   std::vector<std::string> lost;
@@ -40,17 +92,57 @@ std::vector<RemoteVariableStore::ReplacedServer> ServerRecovery::Returned()
   const std::vector<ServerWatch::State> states = parts_.watch->states();
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].incarnation == holders_[i]) continue;
-    returned.push_back({static_cast<int>(i), states[i].incarnation});
+    if (states[i].state_id == state_ids_[i]) continue;
+    returned.push_back(
+        {static_cast<int>(i), states[i].incarnation, states[i].state_id});
   }
   return returned;
 }
 
+void ServerRecovery::TakeRestored() {
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    const ServerWatch::State& state = states[i];
+    {
+      absl::MutexLock lock(&mutex_);
+      if (state.incarnation == holders_[i] || state.state_id != state_ids_[i]) {
+        continue;
+      }
+      holders_[i] = state.incarnation;
+      ++restored_count_;
+    }
+    const int server = static_cast<int>(i);
+    parts_.variables->NoteRestored({server, state.incarnation, state.state_id});
+    LOG(INFO) << parts_.watch->channel(server).peer() << " came back after "
+              << absl::FormatDuration(
+                     absl::Trunc(state.away, absl::Milliseconds(1)))
+              << " with " << state.restored_update_count.value_or(0)
+              << " updates; nothing was undone";
+  }
+}
+
+void ServerRecovery::LogNotRestored(
+    const std::vector<RemoteVariableStore::ReplacedServer>& returned) const {
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  for (const auto& server : returned) {
+    const std::string& why = states[server.server].not_restored;
+    if (why.empty()) continue;
+    LOG(WARNING) << parts_.watch->channel(server.server).peer()
+                 << " has not restored its variables from its log: " << why;
+  }
+}
+
 bool ServerRecovery::HasTrouble() const {
   const std::vector<ServerWatch::State> states = parts_.watch->states();
-  return !Returned().empty() ||
-         std::any_of(states.begin(), states.end(),
-                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
+  if (std::any_of(states.begin(), states.end(),
+                  [](const ServerWatch::State& s) { return !s.lost.ok(); })) {
+    return true;
+  }
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].incarnation != holders_[i]) return true;
+  }
+  return false;
 }
 
 std::vector<std::string> ServerRecovery::NamesOf(

@@ -112,21 +112,34 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   const uint64_t incarnation = event.incarnation();
   server.activity =
       std::make_shared<const proto::ServerActivity>(event.activity());
+  const absl::Time now = clock_->Now();
   if (server.incarnation == 0) {
     server.incarnation = incarnation;
-    server.state_since = clock_->Now();
+    server.state_id = event.state_id();
+    server.state_since = now;
+    server.log_number = event.log_number();
+    server.last_event = now;
     missing_->MarkPresent({TaskType::kPs, index});
     return false;
   }
   // After AllowExit(), further events of that incarnation are ignored.
   if (server.may_end && server.incarnation == incarnation) return false;
-  const bool was_connected =
-      server.lost.ok() && server.incarnation == incarnation;
+  const bool is_same_process = server.incarnation == incarnation;
+  bool is_restored = false;
+  if (is_same_process) {
+    server.log_number = std::max(server.log_number, event.log_number());
+  } else {
+    is_restored = UpdateState(index, event);
+  }
+  server.last_event = now;
+  const bool was_connected = server.lost.ok() && is_same_process;
   const bool was_ending = was_connected && server.is_ending;
   server.is_ending = event.is_ending();
   if (was_connected && server.is_ending == was_ending) return false;
   if (was_connected) {
     LOG(INFO) << channel(index).peer() << " is about to exit";
+  } else if (server.lost.ok() && is_restored) {
+    ++counters_.lost_count;
   } else if (server.lost.ok()) {
     Lose(index, absl::DataLossError(absl::StrCat(
                     "another process, incarnation ",
@@ -145,11 +158,37 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   return true;
 }
 
+bool ServerWatch::UpdateState(int index, const proto::WatchEvent& event) {
+  Server& server = servers_[index];
+  server.away = clock_->Now() - server.last_event;
+  server.not_restored = event.not_restored();
+  server.restored_update_count.reset();
+  const bool is_behind = event.state_id() == server.state_id &&
+                         event.restored().log_number() < server.log_number;
+  if (is_behind) {
+    server.not_restored =
+        absl::StrCat("its log ends with record ", event.restored().log_number(),
+                     ", and the server had written record ", server.log_number);
+  } else if (event.has_restored()) {
+    server.restored_update_count = event.restored().update_count();
+  }
+  const bool is_restored = !is_behind && event.state_id() == server.state_id;
+  // The incarnation is a number that no other state has.
+  server.state_id = is_behind ? event.incarnation() : event.state_id();
+  server.log_number = event.log_number();
+  return is_restored;
+}
+
 std::vector<ServerWatch::State> ServerWatch::states() const {
   std::vector<State> states;
   absl::MutexLock lock(&mutex_);
   for (const Server& server : servers_) {
     states.push_back({.incarnation = server.incarnation,
+                      .state_id = server.state_id,
+                      .log_number = server.log_number,
+                      .restored_update_count = server.restored_update_count,
+                      .away = server.away,
+                      .not_restored = server.not_restored,
                       .lost = server.lost,
                       .is_ending = server.is_ending && !server.may_end});
   }

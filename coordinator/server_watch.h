@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,19 @@ class ServerWatch : private ReconnectingStream::Listener {
   struct State {
     // Incarnation of the process that answered last; 0 before the first answer.
     uint64_t incarnation = 0;
+    // Identifies the state of that process. A process that has restored the
+    // state of its predecessor has the same number.
+    uint64_t state_id = 0;
+    // The newest record of the server's log of which this task knows.
+    int64_t log_number = 0;
+    // Number of updates that the process has restored; unset if it has restored
+    // none.
+    std::optional<int64_t> restored_update_count;
+    // How long the server was away before it connected as another process.
+    absl::Duration away;
+    // Why a process that keeps a log has not restored the state of its
+    // predecessor; may be empty.
+    std::string not_restored;
     // Why the server is lost, with a TaskFailure; OK while it is connected.
     absl::Status lost;
     // True if the server was told to exit and waits for AllowExit().
@@ -115,6 +129,13 @@ class ServerWatch : private ReconnectingStream::Listener {
   struct Server {
     uint64_t session = 0;  // Session of the stream.
     uint64_t incarnation = 0;
+    uint64_t state_id = 0;
+    // The newest record of the log that this server has reported.
+    int64_t log_number = 0;
+    std::optional<int64_t> restored_update_count;
+    absl::Duration away;
+    std::string not_restored;
+    absl::Time last_event;
     absl::Status lost;
     bool is_ending = false;  // True if this incarnation has reported it.
     bool may_end = false;    // True after AllowExit() for this incarnation.
@@ -136,6 +157,11 @@ class ServerWatch : private ReconnectingStream::Listener {
   void Ask(int server) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records the answer of a server. Returns true if on_change_ must be called.
   bool Update(int server, const proto::WatchEvent& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes what an event says of the state of another process. Returns whether
+  // that is the state of the process before. Gives the process a state of its
+  // own if it lacks updates that the server had before.
+  bool UpdateState(int server, const proto::WatchEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if on_change_ must be called.
   bool MarkSilentServersLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -159,7 +159,7 @@ absl::Status TrainingJournal::Begin(
     job_.set_seed(identity_.seed);
     job_.set_generation(servers.empty() ? 0 : servers[0].generation);
     for (const ServerDescription& server : servers) {
-      job_.add_server_incarnations(server.incarnation);
+      job_.add_server_state_ids(server.state_id);
     }
     *state.mutable_job() = job_;
     state.set_closure_id_limit(
@@ -209,14 +209,13 @@ absl::Status TrainingJournal::Write(const proto::JournalRecord& change) {
 }
 
 absl::Status TrainingJournal::NoteServers(
-    const std::vector<uint64_t>& incarnations, uint64_t generation) {
+    const std::vector<uint64_t>& state_ids, uint64_t generation) {
   if (!is_kept()) return absl::OkStatus();
   proto::JournalRecord change;
   {
     absl::MutexLock lock(&mutex_);
     job_.set_generation(generation);
-    job_.mutable_server_incarnations()->Assign(incarnations.begin(),
-                                               incarnations.end());
+    job_.mutable_server_state_ids()->Assign(state_ids.begin(), state_ids.end());
     *change.mutable_job() = job_;
     // The recorded place is not the one to which the variables were set.
     change.set_obstacle("training was rolled back");

@@ -128,8 +128,8 @@ class TrainingJournal {
   void SetProgressSource(std::function<std::any()> source)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Records that servers now have this generation, in these processes.
-  absl::Status NoteServers(const std::vector<uint64_t>& incarnations,
+  // Records that servers now have this generation, and these states.
+  absl::Status NoteServers(const std::vector<uint64_t>& state_ids,
                            uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sets the number of shards that each server holds, for the next places.

@@ -22,14 +22,14 @@ std::string LackOf(const proto::JournalRecord& state, size_t index,
     return "";
   }
   const uint64_t recorded =
-      index < static_cast<size_t>(job.server_incarnations_size())
-          ? job.server_incarnations(static_cast<int>(index))
+      index < static_cast<size_t>(job.server_state_ids_size())
+          ? job.server_state_ids(static_cast<int>(index))
           : 0;
-  if (server.incarnation != recorded) {
+  if (server.state_id != recorded) {
     return absl::StrCat(server.name, " is another process, incarnation ",
                         IncarnationString(server.incarnation),
-                        ", than the last coordinator had, ",
-                        IncarnationString(recorded));
+                        ", than the last coordinator had, and has not restored "
+                        "the state of that one");
   }
   if (server.job_id != job.job_id()) {
     return absl::StrCat(server.name, " has dropped the job");

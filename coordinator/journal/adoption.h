@@ -14,6 +14,8 @@ class JournalRecord;
 struct ServerDescription {
   std::string name;  // "ps 0", for messages.
   uint64_t incarnation = 0;
+  // A process that has restored the state of its predecessor has its number.
+  uint64_t state_id = 0;
   std::string job_id;  // Empty if it has no job.
   uint64_t generation = 0;
 };

@@ -66,9 +66,21 @@ void TestCluster::StartServer(int index) {
       .task_type = "ps", .task_index = index, .incarnation = RandomIdentity()};
   options.address = *cluster_.Address({TaskType::kPs, index});
   options.cluster = cluster_;
+  if (!log_folder_.empty()) {
+    options.log = LogKeeper::Options{
+        .folder = absl::StrCat(log_folder_, "/ps-", index), .boot_id = "boot"};
+  }
   auto server = ParameterServer::Start(Network::Grpc(), options);
   MUSTER_CHECK(server.ok());
   servers_[index] = *std::move(server);
+}
+
+void TestCluster::KeepServerLogs(const std::string& folder) {
+  log_folder_ = folder;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    KillServer(static_cast<int>(i));
+    StartServer(static_cast<int>(i));
+  }
 }
 
 void TestCluster::KillServer(int index) { servers_[index] = nullptr; }

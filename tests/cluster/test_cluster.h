@@ -2,6 +2,7 @@
 #define TESTS_CLUSTER_TEST_CLUSTER_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,6 +28,8 @@ class TestCluster {
   TestWorker& worker(int index) { return *workers_[index]; }
   int worker_count() const { return static_cast<int>(workers_.size()); }
 
+  // Starts all servers again, with logs in `folder`.
+  void KeepServerLogs(const std::string& folder);
   void StartServer(int index);
   void KillServer(int index);
   ParameterServer& server(int index) { return *servers_[index]; }
@@ -34,6 +37,7 @@ class TestCluster {
   const ClusterSpec& cluster() const { return cluster_; }
 
  private:
+  std::string log_folder_;  // Empty: servers keep no logs.
   std::vector<std::unique_ptr<PortReservation>> ports_;
   ClusterSpec cluster_;
   std::vector<std::unique_ptr<ParameterServer>> servers_;
