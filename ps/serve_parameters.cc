@@ -1,5 +1,6 @@
 #include "ps/serve_parameters.h"
 
+#include <cstdint>
 #include <memory>
 
 #include "common/core/base/status_macros.h"
@@ -7,6 +8,7 @@
 #include "common/core/system/log_format.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/host_process.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
@@ -16,12 +18,24 @@
 namespace muster {
 namespace {
 
+// With --server_log=auto. Logging as much takes less than a tenth of the time.
+constexpr int64_t kLoggedBytesPerSecondMax = int64_t{64} << 20;
+
+// True if another process may continue with the state of this server: it was
+// stopped alone, and the job goes on.
+bool IsStateNeeded(const ParameterService::Outcome& outcome) {
+  return outcome.end == ParameterService::End::kStopped &&
+         !outcome.has_job_ended;
+}
+
 absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
-                      ShutdownSignals* signals) {
+                      ShutdownSignals* signals,
+                      ParameterService::Outcome* last_outcome) {
   const bool waits_for_next =
       options.on_coordinator_loss == OnCoordinatorLoss::kWait;
   while (true) {
     const ParameterService::Outcome outcome = server->AwaitEnd();
+    *last_outcome = outcome;
     switch (outcome.end) {
       case ParameterService::End::kJobEnd: {
         const absl::Status status =
@@ -64,6 +78,15 @@ absl::Status ServeParameters(const TaskOptions& options,
   server_options.shard.thread_count = options.thread_count;
   server_options.shared_memory = options.shared_memory;
   server_options.checkpoints.roots.folders = options.checkpoint_roots;
+  if (const std::string folder = ServerLogDir(options); !folder.empty()) {
+    server_options.log = LogKeeper::Options{
+        .folder = folder,
+        .size_bytes_max = options.server_log_bytes_max,
+        .bytes_per_second_max = options.server_log == ServerLogMode::kAuto
+                                    ? kLoggedBytesPerSecondMax
+                                    : 0,
+        .boot_id = ThisProcess().boot_id};
+  }
   server_options.cluster = options.config.cluster;
   server_options.coordinator = {
       .coordinator = DescribeCoordinator(options.config.cluster),
@@ -79,9 +102,12 @@ absl::Status ServeParameters(const TaskOptions& options,
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
                    ServeStatusPages(options, identity));
   signals.SetHandler([&server](int) { server->BeginEnd(); });
-  const absl::Status status = AwaitEnd(options, server.get(), &signals);
+  ParameterService::Outcome outcome;
+  const absl::Status status =
+      AwaitEnd(options, server.get(), &signals, &outcome);
   signals.SetHandler(nullptr);
   server->Shutdown();
+  if (!IsStateNeeded(outcome)) server->service().EndLog();
   return status;
 }
 

@@ -62,6 +62,8 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   arguments.push_back(ExecutableOf(task.type));
   arguments.push_back(absl::StrCat("--run_dir=", run_dir_));
   arguments.push_back("--threads=1");
+  arguments.push_back(
+      absl::StrCat("--server_log=", keeps_server_logs_ ? "auto" : "off"));
   // The network exists only for this test, so encryption is not needed.
   if (is_placed_) {
     arguments.insert(arguments.end(), {"--insecure", "--data_root=/"});

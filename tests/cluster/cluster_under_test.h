@@ -81,6 +81,10 @@ class ClusterUnderTest {
   // The job of a cluster of workers, relative to the root of the source tree.
   void set_job(std::string job) { job_ = std::move(job); }
 
+  // Lets servers keep logs, so that one that is killed and started again
+  // continues where it stood. Otherwise its loss rolls training back.
+  void keep_server_logs() { keeps_server_logs_ = true; }
+
   // The default of 30 epochs takes about a second.
   void set_epochs(int epochs) { epochs_ = epochs; }
 
@@ -101,6 +105,7 @@ class ClusterUnderTest {
   std::string worker_ = "worker/worker";
   std::string job_ = "examples/digits/digits.job";
   int epochs_ = 30;
+  bool keeps_server_logs_ = false;
   std::vector<std::unique_ptr<PortReservation>> reservations_;
   std::map<TaskType, std::vector<std::string>> addresses_;
   ClusterSpec cluster_;

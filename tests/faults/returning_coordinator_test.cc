@@ -114,6 +114,23 @@ TEST_F(ReturningCoordinatorTest, ContinuesWithAWorkerThatWasLost) {
   ExpectEveryStepCountedOnce();
 }
 
+TEST_F(ReturningCoordinatorTest,
+       ContinuesWithServersThatHaveRestoredTheirLogs) {
+  cluster_->keep_server_logs();
+  Start({"epochs=100", "steps=100"});
+  ASSERT_OK(process(kChief).AwaitLine("epoch 3"));
+  process(kChief).SendSignal(SIGKILL);
+  ASSERT_OK(process(kChief).AwaitEnd().status());
+  for (const TaskId& task : {kPs0, kPs1}) {
+    process(task).SendSignal(SIGKILL);
+    ASSERT_OK(process(task).AwaitEnd().status());
+    ASSERT_OK(cluster_->Start(task, flags_).status());
+  }
+  ASSERT_OK(cluster_->Start(kChief, flags_).status());
+  ASSERT_OK(process(kChief).AwaitLine("continuing the training"));
+  ExpectEveryStepCountedOnce();
+}
+
 // The tasks cannot continue the training. They end, and begin again.
 class AllTasksBeginAgainTest : public ReturningCoordinatorTest {
  protected:
@@ -145,6 +162,8 @@ TEST_F(AllTasksBeginAgainTest, AfterTheLossOfAServer) {
 }
 
 TEST_F(AllTasksBeginAgainTest, IfAProgramRunsClosuresBeforeFit) {
+  // Servers that are told to end remove their logs.
+  cluster_->keep_server_logs();
   Start({"epochs=60", "steps=100", "custom_steps=10"});
   ASSERT_OK(process(kChief).AwaitLine("epoch 3"));
   KillCoordinator();

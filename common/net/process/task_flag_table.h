@@ -150,6 +150,15 @@
        "for a coordinator that is lost to be started again with the same " \
        "--run_dir, from where it continues training. 0: it keeps no " \
        "journal there, and its loss ends the job.") \
+  FLAG(std::string, server_log, "auto", kRecovery, kServer, kToAll, \
+       "auto: a parameter server with a --run_dir on a local file system " \
+       "logs all updates there, up to 64 MiB in a second. Killed and started " \
+       "again on the same machine, it continues where it stood, and training " \
+       "is not rolled back. on: it logs any number. off: none.") \
+  FLAG(int64_t, server_log_bytes_max, int64_t{1} << 30, kRecovery, kServer, kToAll, \
+       "When the updates in that log have this size, or that of the server's " \
+       "variables and slots if they are larger, a copy of those replaces " \
+       "them.") \
   FLAG(int, status_port, -1, kObservation, kAll, kToLeader, \
        "Serves the status page, /status.json, /metrics, /livez and " \
        "/readyz on this port; 0 selects a free one and prints it. By " \

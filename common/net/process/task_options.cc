@@ -286,6 +286,15 @@ absl::StatusOr<LogSeverity> ResolveLogSeverity() {
                    ": expected \"info\", \"warning\" or \"error\""));
 }
 
+absl::StatusOr<ServerLogMode> ResolveServerLog() {
+  const std::string mode = absl::GetFlag(FLAGS_server_log);
+  if (mode == "auto") return ServerLogMode::kAuto;
+  if (mode == "on") return ServerLogMode::kOn;
+  if (mode == "off") return ServerLogMode::kOff;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--server_log=", mode, ": expected \"auto\", \"on\" or \"off\""));
+}
+
 }  // namespace
 
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
@@ -319,6 +328,13 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
       options.coordinator_return_timeout,
       NotNegative("coordinator_return_timeout",
                   absl::GetFlag(FLAGS_coordinator_return_timeout)));
+  ASSIGN_OR_RETURN(options.server_log, ResolveServerLog());
+  options.server_log_bytes_max = absl::GetFlag(FLAGS_server_log_bytes_max);
+  if (options.server_log_bytes_max < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--server_log_bytes_max=", options.server_log_bytes_max,
+                     ": expected 0 or more"));
+  }
   options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
   options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
   options.local_connections = absl::GetFlag(FLAGS_local_connections);
@@ -358,6 +374,14 @@ std::string CoordinatorJournalDir(const TaskOptions& options) {
                  options.coordinator_return_timeout > absl::ZeroDuration()
              ? JoinPath(options.run_dir, "journal")
              : "";
+}
+
+std::string ServerLogDir(const TaskOptions& options) {
+  return options.server_log == ServerLogMode::kOff || options.run_dir.empty() ||
+                 IsObjectUrl(options.run_dir)
+             ? ""
+             : JoinPath(JoinPath(options.run_dir, "server_log"),
+                        absl::StrCat("ps-", options.config.task.index));
 }
 
 bool CheckConfigWanted() { return absl::GetFlag(FLAGS_check_config); }

@@ -26,6 +26,10 @@ enum class OnCoordinatorLoss {
   kWait,  // Drop the job and wait for a new coordinator.
 };
 
+// Whether a parameter server logs its updates; kAuto up to a number of bytes
+// in a second.
+enum class ServerLogMode { kOff, kAuto, kOn };
+
 // All options of a task, from its flags and its environment.
 struct TaskOptions {
   ClusterConfig config;  // Validated.
@@ -74,6 +78,10 @@ struct TaskOptions {
   // How long servers and workers wait for a coordinator that is started again;
   // 0 if its loss ends the job.
   absl::Duration coordinator_return_timeout = absl::Minutes(2);
+
+  // The log of a parameter server, if it has a run_dir for it.
+  ServerLogMode server_log = ServerLogMode::kAuto;
+  int64_t server_log_bytes_max = int64_t{1} << 30;
 
   // Transports for tensors, used if both ends allow them. Otherwise tensors are
   // sent over gRPC.
@@ -131,6 +139,10 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
 // Returns the folder in which a coordinator records its training for a later
 // coordinator of the job; empty if the options or --run_dir do not allow that.
 std::string CoordinatorJournalDir(const TaskOptions& options);
+
+// Returns the folder in which a parameter server logs its updates for a process
+// that replaces it; empty if the options or --run_dir do not allow that.
+std::string ServerLogDir(const TaskOptions& options);
 
 // True with --check_config: the program only checks and prints its
 // configuration.

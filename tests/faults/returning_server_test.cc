@@ -1,0 +1,127 @@
+// Real processes: parameter servers with logs are killed while steps are
+// counted, and launch starts them again. The program itself checks that every
+// step counts once, and training is never rolled back.
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/testing/await_true.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// "ps 1 (127.0.0.1:2222) came back after 152ms with ..."
+int CountLines(const std::string& output, const std::string& text) {
+  return static_cast<int>(
+      std::vector<std::string>(absl::StrSplit(output, text)).size() - 1);
+}
+
+class ReturningServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = absl::StrCat(
+        testing::TempDir(), "/",
+        testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+
+  // Starts the job. Each task writes its process id to a file. `at_start` are
+  // commands of a shell that each task runs first; $name is the index of a
+  // server, or "other".
+  void Launch(const std::string& at_start = "true") {
+    const std::string script = absl::StrCat(
+        "case $TF_CONFIG in ",
+        R"(*'"type":"ps","index":0'*|*'"type": "ps", "index": 0'*) name=0;; )",
+        R"(*'"type":"ps","index":1'*|*'"type": "ps", "index": 1'*) name=1;; )",
+        "*) name=other;; esac; echo $$ > ", folder_, "/pid.new.$$ && mv ",
+        folder_, "/pid.new.$$ ", folder_, "/pid.$name; ", at_start,
+        "; exec tests/faults/counting_program --run_dir=", folder_,
+        "/run --set until=", folder_, "/end");
+    std::vector<std::string> arguments = {"deploy/launch/launch",
+                                          "--workers=2",
+                                          "--ps=2",
+                                          "--restart",
+                                          "--run_dir=" + folder_ + "/run",
+                                          "--program=/bin/sh"};
+    arguments.insert(arguments.end(), {"--", "-c", script});
+    ASSERT_OK_AND_ASSIGN(launch_, ProcessUnderTest::Start(arguments));
+  }
+
+  pid_t PidOf(int server) {
+    pid_t pid = 0;
+    std::ifstream(absl::StrCat(folder_, "/pid.", server)) >> pid;
+    return pid;
+  }
+
+  // Kills the server and waits until launch has started it again.
+  void Kill(int server) {
+    const pid_t pid = PidOf(server);
+    ASSERT_GT(pid, 0);
+    ASSERT_EQ(kill(pid, SIGKILL), 0);
+    ASSERT_TRUE(AwaitTrue([&] { return PidOf(server) != pid; }));
+  }
+
+  void ExpectEveryClosureCountedOnce() {
+    std::ofstream(absl::StrCat(folder_, "/end")).flush();
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch_->AwaitEnd());
+    ASSERT_EQ(end.ShellCode(), 0) << launch_->output();
+    EXPECT_THAT(launch_->output(), HasSubstr("every closure counted once: "));
+  }
+
+  std::string folder_;
+  std::unique_ptr<ProcessUnderTest> launch_;
+};
+
+TEST_F(ReturningServerTest, EveryClosureCountsOnceAndNoneIsUndone) {
+  constexpr int kKills = 8;
+  Launch();
+  ASSERT_OK(launch_->AwaitLine("through: 200"));
+  for (int i = 0; i < kKills; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Kill(i % 2));
+    ASSERT_OK(launch_->AwaitLine("; nothing was undone"));
+    ASSERT_OK(launch_->AwaitLine("through: "));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectEveryClosureCountedOnce());
+  EXPECT_EQ(CountLines(launch_->output(), "; nothing was undone"), kKills);
+  EXPECT_THAT(launch_->output(), Not(HasSubstr("rolled back")));
+  // The job has ended, so nothing of its state is needed.
+  for (const int server : {0, 1}) {
+    EXPECT_FALSE(std::filesystem::exists(absl::StrCat(
+        folder_, "/run/server_log/ps-", server, "/segment-000001")));
+  }
+}
+
+// The server has applied a push, or recorded nothing of it, and the worker does
+// not know which. It sends the push again to the next process.
+TEST_F(ReturningServerTest, APushWithoutAnAnswerCountsOnce) {
+  constexpr int kKills = 4;  // Of each server.
+  Launch(absl::StrCat(
+      "lives=$(cat ", folder_, "/lives.$name 2>/dev/null || echo 0); ",
+      "echo $((lives + 1)) > ", folder_, "/lives.$name; [ $lives -ge ", kKills,
+      " ] || case $name in "
+      "0) export MUSTER_FAULT=ps.after_apply_before_ack@push=120;; ",
+      "1) export MUSTER_FAULT=ps.before_apply@push=90;; esac"));
+  for (int i = 0; i < 2 * kKills; ++i) {
+    ASSERT_OK(launch_->AwaitLine("; nothing was undone"));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectEveryClosureCountedOnce());
+  EXPECT_EQ(CountLines(launch_->output(), "; nothing was undone"), 2 * kKills);
+  EXPECT_THAT(launch_->output(), Not(HasSubstr("rolled back")));
+}
+
+}  // namespace
+}  // namespace muster
