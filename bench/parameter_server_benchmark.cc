@@ -7,9 +7,8 @@
 //   parameter_server_benchmark protected [--lane=shared|grpc]
 //
 // "protected" measures the steps of protection_benchmark.py. The variables in
-// benchmark_network.h select the protection.
-//
-// With MUSTER_BENCHMARK_SERVER_LOG=FOLDER servers keep logs there.
+// benchmark_network.h select the protection. With
+// MUSTER_BENCHMARK_SERVER_LOG=FOLDER servers keep logs there.
 //
 // The program runs itself as servers and workers.
 
@@ -202,6 +201,7 @@ int Serve(int index, int descriptor) {
       Check(ParameterServer::Start(BenchmarkNetwork("ps", index), options));
   WriteLine(descriptor, server->address());
   server->AwaitEnd();
+  server->service().EndLog();
   return 0;
 }
 

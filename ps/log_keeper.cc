@@ -9,7 +9,6 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/system/log.h"
-#include "common/net/rpc/fault_point.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/save_pace.h"
 
@@ -138,7 +137,6 @@ void LogKeeper::RunLoop() {
         log_.PrepareSnapshot();
     absl::Status status = snapshot.status();
     if (status.ok()) status = TakeSnapshot(snapshot->get());
-    if (status.ok()) status = FaultPoint("ps.before_log_snapshot_ends");
     if (status.ok()) status = log_.FinishSnapshot(*std::move(snapshot));
     if (status.ok()) {
       failed_count = 0;

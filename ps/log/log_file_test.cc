@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"

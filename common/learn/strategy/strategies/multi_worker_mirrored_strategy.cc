@@ -11,6 +11,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device_context.h"
 #include "common/core/system/clock.h"
+#include "common/io/storage/object_url.h"
 #include "common/learn/strategy/logical_devices.h"
 #include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
@@ -43,6 +44,9 @@ constexpr char kName[] = "multi_worker_mirrored";
 // How long a task that cannot train waits to tell tasks that may not have
 // started yet.
 constexpr absl::Duration kFailureReportTimeout = absl::Seconds(10);
+
+// How often requests to join are looked for in an object store.
+constexpr absl::Duration kObjectRequestInterval = absl::Seconds(2);
 
 // Derives a seed from the group's token, which is secret.
 constexpr uint64_t kSeedTag = 0x73656564;
@@ -154,11 +158,15 @@ absl::StatusOr<std::shared_ptr<RenewableGroup>> JoinGroup(
     Task& task, const MultiWorkerMirroredStrategyOptions& options,
     const ReplicaDevices& devices, int replicas_per_task) {
   task.NoteConnecting();
-  absl::StatusOr<std::unique_ptr<RenewableGroup>> joined = RenewableGroup::Join(
-      {.group = GroupOptions(task, options, devices, replicas_per_task),
-       .task_count_min = task.options().min_workers,
-       .run_dir = task.options().run_dir},
-      task.network(), Clock::Real());
+  RenewableGroup::Options renewable{
+      .group = GroupOptions(task, options, devices, replicas_per_task),
+      .task_count_min = task.options().min_workers,
+      .run_dir = task.options().run_dir};
+  if (IsObjectUrl(renewable.run_dir)) {
+    renewable.request_interval = kObjectRequestInterval;
+  }
+  absl::StatusOr<std::unique_ptr<RenewableGroup>> joined =
+      RenewableGroup::Join(renewable, task.network(), Clock::Real());
   if (!joined.ok()) return WithGroupExitCode(joined.status());
   const std::shared_ptr<RenewableGroup> peers = *std::move(joined);
   TraceOthers(task);

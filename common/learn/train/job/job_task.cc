@@ -183,7 +183,8 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
               : options.coordinator_return_timeout;
       LOG(INFO) << DescribeLossCost(
           resolved.job(), options.config, options.server_return_timeout,
-          coordinator_return_timeout, options.min_workers);
+          coordinator_return_timeout, options.min_workers,
+          !ServerLogDir(options).empty());
     }
   }
   absl::Status status =

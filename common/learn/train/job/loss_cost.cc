@@ -56,7 +56,7 @@ std::string RestartCost(const proto::TrainingJob& job) {
 }
 
 std::string ServerLossCost(const proto::TrainingJob& job,
-                           absl::Duration return_timeout) {
+                           absl::Duration return_timeout, bool keeps_logs) {
   if (return_timeout <= absl::ZeroDuration()) {
     return "a lost parameter server ends the job (--server_return_timeout=0; "
            "launch --restart waits for it)";
@@ -71,9 +71,10 @@ std::string ServerLossCost(const proto::TrainingJob& job,
         job.model().keras(),
         ", and nothing writes checkpoints (set recovery_dir)");
   }
-  std::string cost =
-      absl::StrCat("a lost parameter server that is back within ",
-                   absl::FormatDuration(return_timeout), " costs ");
+  std::string cost = absl::StrCat(
+      "a lost parameter server that is back within ",
+      absl::FormatDuration(return_timeout), " costs ",
+      keeps_logs ? "nothing if it restores its log, and otherwise " : "");
   if (!strategy.recovery_dir().empty()) {
     const double seconds = strategy.has_recovery_interval_seconds()
                                ? strategy.recovery_interval_seconds()
@@ -119,13 +120,13 @@ std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
                              absl::Duration server_return_timeout,
                              absl::Duration coordinator_return_timeout,
-                             int min_workers) {
+                             int min_workers, bool servers_keep_logs) {
   const std::string restart = RestartCost(job);
   if (config.IsAlone()) return restart;
   if (config.HasParameterServers()) {
-    return absl::StrCat(ServerLossCost(job, server_return_timeout), "; ",
-                        CoordinatorLossCost(job, coordinator_return_timeout),
-                        "; ", restart);
+    return absl::StrCat(
+        ServerLossCost(job, server_return_timeout, servers_keep_logs), "; ",
+        CoordinatorLossCost(job, coordinator_return_timeout), "; ", restart);
   }
   return absl::StrCat(WorkerLossCost(min_workers), "; ", restart);
 }

@@ -19,11 +19,13 @@ class TrainingJob;
 // `server_return_timeout` is --server_return_timeout.
 // `coordinator_return_timeout` is --coordinator_return_timeout; 0 if no other
 // coordinator can continue the training. `min_workers` is --min_workers.
+// `servers_keep_logs` is true if parameter servers can restore their state.
 std::string DescribeLossCost(const proto::TrainingJob& job,
                              const ClusterConfig& config,
                              absl::Duration server_return_timeout,
                              absl::Duration coordinator_return_timeout,
-                             int min_workers = 0);
+                             int min_workers = 0,
+                             bool servers_keep_logs = false);
 
 // Returns how a job continues that a signal has ended in training, for the end
 // of a line. `was_saved`: callbacks could save before the end.

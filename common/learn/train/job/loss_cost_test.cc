@@ -60,6 +60,18 @@ TEST(LossCostTest, WithoutABackupAllTrainingWouldBeRepeated) {
                          "cannot resume"));
 }
 
+TEST(LossCostTest, AServerMayRestoreItsLog) {
+  const absl::StatusOr<ClusterConfig> config =
+      ParseTfConfig(kServers, "TF_CONFIG");
+  ASSERT_OK(config);
+  EXPECT_THAT(DescribeLossCost({}, *config, absl::Minutes(1),
+                               absl::ZeroDuration(), /*min_workers=*/0,
+                               /*servers_keep_logs=*/true),
+              StartsWith("a lost parameter server that is back within 1m costs "
+                         "nothing if it restores its log, and otherwise all "
+                         "training so far"));
+}
+
 TEST(LossCostTest, WorkersCanContinueWithoutALostOne) {
   const absl::StatusOr<ClusterConfig> config =
       ParseTfConfig(kWorkers, "TF_CONFIG");

@@ -59,7 +59,8 @@ std::optional<TaskId> NamedTask(const absl::Status& cause) {
 
 // How long a process that asks to join waits for an answer.
 absl::Duration AnswerTimeout(const RenewableGroup::Options& options) {
-  return 5 * options.request_interval + options.group.heartbeat_timeout;
+  return absl::Seconds(5) + 5 * options.request_interval +
+         options.group.heartbeat_timeout;
 }
 
 void Pause(Clock* clock, absl::Time deadline) {

@@ -55,8 +55,9 @@ class RenewableGroup {
     Disk* disk = Disk::Real();  // Borrowed.
     // Time limit for Renew().
     absl::Duration renew_timeout = absl::Minutes(2);
-    // How often the first task looks for processes that ask to join.
-    absl::Duration request_interval = absl::Seconds(1);
+    // How often the first task looks for processes that ask to join. In an
+    // object store, each look is a request.
+    absl::Duration request_interval = absl::Milliseconds(250);
   };
 
   // Joins the group of all tasks of the cluster. If that group already runs
