@@ -27,10 +27,10 @@ namespace muster {
 //
 // A group with Options::reform survives the loss of other workers: Complete()
 // forms it again with the workers that are left, and repeats the operation that
-// was interrupted. A worker is lost either before or after the last message of
-// an operation that another worker needs, so workers differ by at most one
-// completed operation. Those that have not completed it get its result, and the
-// variables if it changed them, from one that has.
+// was interrupted. The last message of a lost worker may have reached some
+// workers and not others, so workers differ by at most one completed operation.
+// Those that have not completed it get its result, and the variables if it
+// changed them, from one that has.
 //
 // Thread-safe; Run() calls run one at a time. Complete() is called by one
 // thread.

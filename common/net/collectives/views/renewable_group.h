@@ -129,7 +129,8 @@ class RenewableGroup {
   std::vector<std::string> Events() const;
 
   // As PeerGroup, for the current group. Without one, Fail() applies to the
-  // next group.
+  // next group. In a renewable group, Leave() of the first task returns OK if
+  // `status` is OK and another task was lost.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Leave(const absl::Status& status, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -218,6 +218,17 @@ TEST_F(RenewableGroupTest, TakesInAProcessThatJoins) {
   LeaveAll(all);
 }
 
+TEST_F(RenewableGroupTest, TheFirstTaskIsDoneAlthoughAnotherIsLostAtTheEnd) {
+  Renewables groups = FormRenewables(2, 1);
+  End(&groups[1]);
+  EXPECT_FALSE(AwaitEnd(*groups[0]).ok());
+  EXPECT_OK(groups[0]->Leave(absl::OkStatus(), kPatience));
+  groups = FormRenewables(2, 1);
+  End(&groups[0]);
+  EXPECT_FALSE(AwaitEnd(*groups[1]).ok());
+  EXPECT_FALSE(groups[1]->Leave(absl::OkStatus(), kPatience).ok());
+}
+
 TEST_F(RenewableGroupTest, NeedsARunDirectoryAndEnoughTasks) {
   MakeCluster(2);
   RenewableGroup::Options options = RenewableOptions(0, 3);
