@@ -43,7 +43,6 @@ inline constexpr absl::string_view kFaultPoints[] = {
     "peers.prepare",
     "ps.after_apply_before_ack",
     "ps.before_apply",
-    "ps.before_log_snapshot_ends",
     "ps.while_restoring",
     "ps.while_saving",
     "rpc.admission_check",
