@@ -109,9 +109,15 @@ absl::Status GroupLife::CauseFrom(int rank,
   const absl::Status error = DecodeFailure(notice);
   const std::string who = links_->Describe(rank);
   if (notice.is_own()) {
-    return WithGroupErrorKind(
-        WithMessage(error, absl::StrCat(who, " has failed: ", error.message())),
-        GroupErrorKind::kPeerFailed);
+    // Names the task to those that learn of its failure from this one.
+    proto::TaskFailure failed;
+    failed.set_task_type(std::string(TaskTypeName(links_->task(rank).type)));
+    failed.set_task_index(links_->task(rank).index);
+    return WithTaskFailure(
+        WithGroupErrorKind(WithMessage(error, absl::StrCat(who, " has failed: ",
+                                                           error.message())),
+                           GroupErrorKind::kPeerFailed),
+        failed);
   }
   const TaskId self = links_->task(links_->rank());
   const auto failure = GetTaskFailure(error);
