@@ -378,8 +378,8 @@ absl::Status MultiWorkerMirroredStrategy::NoteTrainingBegins() {
     start.mutable_results()->Assign(record->begin(), record->end());
   } else {
     start.set_obstacle(
-        "before training, its program has run steps that a process that joins "
-        "cannot repeat");
+        "before training, its program has run steps, or more than 64 MiB of "
+        "agreements, which a process that joins cannot repeat");
   }
   return peers_->WriteStart(start);
 }

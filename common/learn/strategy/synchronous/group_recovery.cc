@@ -27,6 +27,8 @@ namespace {
 
 constexpr char kChangedVariables = 'v';
 constexpr char kChangedNothing = 'n';
+// A program that never trains by Fit() makes any number of operations.
+constexpr int64_t kRecordBytesMax = int64_t{64} << 20;
 // In place of the number of completed operations.
 constexpr int64_t kJoins = -1;
 
@@ -59,7 +61,10 @@ absl::Status ReplicaGroup::Complete(GroupOperation& operation) {
 
 void ReplicaGroup::NoteCompleted(const GroupOperation& operation,
                                  std::string result) {
-  if (!operation.can_be_repeated()) record_.reset();
+  record_bytes_ += static_cast<int64_t>(sizeof(result) + result.size());
+  if (!operation.can_be_repeated() || record_bytes_ > kRecordBytesMax) {
+    record_.reset();
+  }
   if (record_.has_value()) record_->push_back(result);
   last_result_ = std::move(result);
   last_changed_variables_ = operation.changes_variables();

@@ -312,6 +312,16 @@ TEST_F(GroupRecoveryTest, AWorkerThatJoinsRepeatsAndThenGetsTheVariables) {
   joiner.join();
 }
 
+TEST_F(GroupRecoveryTest, TheRecordIsBounded) {
+  RunWorkers([](int, TestWorker& worker) {
+    GroupAgreement agreement(&worker.group(), kTimeout, std::nullopt);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(agreement.FromChief("weights", std::string(30 << 20, 'w')));
+    }
+    EXPECT_FALSE(worker.group().TakeRecord().has_value());
+  });
+}
+
 TEST_F(GroupRecoveryTest, StepsBeforeTrainingCannotBeRepeated) {
   RunWorkers([](int, TestWorker& worker) {
     TestWorker::Step step(&worker, 1);

@@ -150,7 +150,7 @@ class ReplicaGroup {
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
 
   // Returns the results of all operations so far, and ends recording them. No
-  // value if a process cannot repeat them.
+  // value if a process cannot repeat them, or if they are larger than 64 MiB.
   std::optional<std::vector<std::string>> TakeRecord();
 
   // Ends the current collectives and all later ones with `status`, on every
@@ -207,6 +207,7 @@ class ReplicaGroup {
   // they are taken. While this process joins: the results to repeat, of which
   // `completed_count_` are repeated.
   std::optional<std::vector<std::string>> record_;
+  int64_t record_bytes_ = 0;
   bool is_joining_ = false;
   int newest_rank_ = 0;
 

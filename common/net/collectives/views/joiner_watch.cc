@@ -61,6 +61,7 @@ std::vector<GroupView::Member> JoinerWatch::Answer() {
                  << requests.status().message();
     return {};
   }
+  RemoveOldRenewals(*requests);
   if (requests->empty()) return {};
   const absl::Status answered = requests_->WritePulse(++pulse_);
   if (!answered.ok()) {
@@ -74,6 +75,16 @@ std::vector<GroupView::Member> JoinerWatch::Answer() {
     }
   }
   return ready;
+}
+
+void JoinerWatch::RemoveOldRenewals(
+    const std::vector<JoinRequests::Request>& requests) {
+  std::map<uint64_t, Renewal> kept;
+  for (const JoinRequests::Request& request : requests) {
+    const auto found = renewals_.find(request.member.incarnation);
+    if (found != renewals_.end()) kept.insert(*found);
+  }
+  renewals_ = std::move(kept);
 }
 
 bool JoinerWatch::IsReady(const JoinRequests::Request& request) {

@@ -59,6 +59,8 @@ class JoinerWatch {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Answers all requests, and returns the processes that are ready.
   std::vector<GroupView::Member> Answer();
+  // Forgets processes that do not ask any more.
+  void RemoveOldRenewals(const std::vector<JoinRequests::Request>& requests);
   // True if the process of a request is ready and has renewed it lately.
   // Removes the requests of processes that have ended.
   bool IsReady(const JoinRequests::Request& request);
