@@ -24,7 +24,6 @@ proto::GroupView Encode(const GroupView& view) {
     added->set_incarnation(member.incarnation);
     added->set_address(member.address);
   }
-  for (const TaskId task : view.lost) *message.add_lost() = EncodeTask(task);
   *message.mutable_claimed_by() = EncodeTask(view.claimed_by);
   message.set_claimed_at_unix_milliseconds(absl::ToUnixMillis(view.claimed_at));
   return message;
@@ -37,10 +36,6 @@ absl::StatusOr<GroupView> Decode(const proto::GroupView& message) {
     view.members.push_back({.task = task,
                             .incarnation = member.incarnation(),
                             .address = member.address()});
-  }
-  for (const proto::Task& lost : message.lost()) {
-    ASSIGN_OR_RETURN(const TaskId task, DecodeTask(lost));
-    view.lost.push_back(task);
   }
   ASSIGN_OR_RETURN(view.claimed_by, DecodeTask(message.claimed_by()));
   view.claimed_at =

@@ -30,7 +30,6 @@ struct GroupView {
 
   uint64_t number = 0;
   std::vector<Member> members;  // By rank.
-  std::vector<TaskId> lost;     // Tasks of the view before that left with it.
   TaskId claimed_by;
   absl::Time claimed_at = absl::UnixEpoch();  // By the clock of `claimed_by`.
 

@@ -37,7 +37,6 @@ class ViewClaimsTest : public testing::Test {
         .members =
             {{.task = kWorker0, .incarnation = 7, .address = "localhost:1"},
              {.task = kWorker2, .incarnation = 9, .address = "localhost:3"}},
-        .lost = {{TaskType::kWorker, 1}},
         .claimed_by = claimed_by};
   }
 };
@@ -50,7 +49,6 @@ TEST_F(ViewClaimsTest, TheFirstClaimOfANumberIsTheView) {
   EXPECT_EQ(second.claimed_by, kWorker0);
   EXPECT_EQ(second.number, 1u);
   EXPECT_EQ(second.members, View(1, kWorker0).members);
-  EXPECT_THAT(second.lost, ElementsAre(TaskId{TaskType::kWorker, 1}));
 }
 
 TEST_F(ViewClaimsTest, OneOfManyClaimsAtATimeWins) {

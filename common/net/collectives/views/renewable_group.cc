@@ -321,8 +321,8 @@ absl::Status RenewableGroup::AwaitWhileGroupRuns(
     if (now - last_pulse > AnswerTimeout(options_)) {
       return WithGroupErrorKind(
           absl::UnavailableError(absl::StrCat(
-              "the group that this task wants to join has ended: it has not "
-              "answered for ",
+              "the group that this task has asked to join has not answered "
+              "for ",
               absl::FormatDuration(AnswerTimeout(options_)))),
           GroupErrorKind::kLeftBehind);
     }
@@ -406,7 +406,6 @@ bool RenewableGroup::is_joining() const {
 absl::Status RenewableGroup::ClaimWithJoiners() {
   GroupView next = view();
   ++next.number;
-  next.lost.clear();
   next.claimed_by = options_.group.config.task;
   next.claimed_at = absl::Now();
   for (const GroupView::Member& member : watch_->TakeReady()) {
@@ -444,11 +443,7 @@ absl::StatusOr<GroupView> RenewableGroup::NextView(const GroupView& before,
                  .claimed_by = options_.group.config.task,
                  .claimed_at = absl::Now()};
   for (const GroupView::Member& member : before.members) {
-    if (gone.count(member.task) == 0) {
-      next.members.push_back(member);
-    } else {
-      next.lost.push_back(member.task);
-    }
+    if (gone.count(member.task) == 0) next.members.push_back(member);
   }
   const bool is_majority = 2 * next.members.size() > before.members.size();
   const absl::Duration patience =
