@@ -147,7 +147,7 @@ double MeasureInServer(const Case& what, int worker_count,
 std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& address,
                                                int worker) {
   RemoteVariableStore::Options options;
-  options.servers.push_back({.address = address,
+  options.tasks.push_back({.address = address,
                              .peer_task_type = "ps",
                              .caller = {"worker", worker, RandomIdentity()},
                              .job_id = "benchmark"});

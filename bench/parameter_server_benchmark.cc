@@ -216,14 +216,14 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
     ChannelOptions server;
     server.address = std::string(address);
     server.peer_task_type = "ps";
-    server.peer_task_index = static_cast<int>(options.servers.size());
+    server.peer_task_index = static_cast<int>(options.tasks.size());
     server.caller = {worker == 0 ? "chief" : "worker", worker,
                      RandomIdentity()};
     server.job_id = "benchmark";
-    options.servers.push_back(server);
+    options.tasks.push_back(server);
   }
   options.partitioner =
-      Check(MakeFixedShardsPartitioner(options.servers.size()));
+      Check(MakeFixedShardsPartitioner(options.tasks.size()));
   auto store = Check(RemoteVariableStore::Open(network, std::move(options)));
   store->NoteScheduled(~uint64_t{0});
   return store;

@@ -231,6 +231,12 @@ Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
       absl::ToInt64Milliseconds(options_.heartbeat_timeout));
   opening->set_coordinator_return_timeout_ms(
       absl::ToInt64Milliseconds(options_.coordinator_return_timeout));
+  if (options_.server_copy_count > 1) {
+    const std::vector<int> serving_tasks = options_.serving_tasks();
+    opening->set_server_copy_count(options_.server_copy_count);
+    opening->mutable_serving_tasks()->Assign(serving_tasks.begin(),
+                                             serving_tasks.end());
+  }
 
   absl::MutexLock lock(&mutex_);
   opening->set_generation(generation_);

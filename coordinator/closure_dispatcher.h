@@ -75,6 +75,10 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     ClosureIdReservation::Options closure_ids;
     // The generation of exchanges with the servers at the start.
     uint64_t generation = 0;
+    // As in proto::SessionOpening. `serving_tasks` is not used if there is one
+    // copy.
+    int server_copy_count = 1;
+    std::function<std::vector<int>()> serving_tasks;
     // How long the workers wait for another coordinator of the job after the
     // loss of this process; 0 if none continues the job.
     absl::Duration coordinator_return_timeout = absl::ZeroDuration();

@@ -43,6 +43,10 @@ constexpr absl::Duration kKeepaliveMin = absl::Seconds(1);
 constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 constexpr absl::Duration kEndRoundTimeout = absl::Milliseconds(500);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
+constexpr absl::Duration kTakeOverAtStartTimeout = absl::Seconds(30);
+// With copies, a takeover costs little, and answers wait for a lost copy.
+constexpr absl::Duration kCopyAskInterval = absl::Milliseconds(50);
+constexpr absl::Duration kCopyReconnectTimeout = absl::Milliseconds(100);
 
 std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster) {
   std::vector<TaskId> tasks = cluster.Tasks(TaskType::kWorker);
@@ -64,6 +68,14 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
                        " from 0 on; it is ", options.cluster.ToString()));
     }
   }
+  const int ps_count = options.cluster.task_count(TaskType::kPs);
+  const int copy_count = options.server_copy_count;
+  if (copy_count < 1 || copy_count > 2 || ps_count % copy_count != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ps_copies is ", copy_count, " and the cluster has ", ps_count,
+        " ps tasks; expected 1 or 2, and twice as many tasks as servers for "
+        "2"));
+  }
   if (options.closures_in_flight < 1) {
     return absl::InvalidArgumentError(absl::StrCat("closures_in_flight is ",
                                                    options.closures_in_flight,
@@ -79,17 +91,19 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
 }
 
 // True if no worker is connected, or a parameter server is not.
-bool LacksTasks(const ClosureDispatcher& dispatcher, const ServerWatch& watch) {
-  const auto is_connected = [](const TaskStatus& task) {
-    return task.state == TaskStatus::State::kConnected;
-  };
+bool LacksTasks(const ClosureDispatcher& dispatcher,
+                const ServerCopies& servers) {
   StatusReport workers;
   dispatcher.AddStatus(&workers);
-  StatusReport servers;
-  watch.AddStatus(&servers);
+  const std::vector<ServerWatch::State> states = servers.states();
   return std::none_of(workers.tasks.begin(), workers.tasks.end(),
-                      is_connected) ||
-         !std::all_of(servers.tasks.begin(), servers.tasks.end(), is_connected);
+                      [](const TaskStatus& task) {
+                        return task.state == TaskStatus::State::kConnected;
+                      }) ||
+         std::any_of(states.begin(), states.end(),
+                     [](const ServerWatch::State& state) {
+                       return state.incarnation == 0 || !state.lost.ok();
+                     });
 }
 
 std::string NewJobId() {
@@ -163,26 +177,32 @@ absl::StatusOr<std::unique_ptr<TrainingJournal>> ClusterConnection::OpenJournal(
 }
 
 absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
+  const TrainingJournal::Identity& identity = journal_->identity();
+  servers_->Begin(identity.copies, identity.server_state_ids);
   if (!journal_->is_kept()) return options_.generation;
+  servers_->AwaitTakeOvers(clock_->Now() + kTakeOverAtStartTimeout);
   std::vector<ServerDescription> servers;
+  std::vector<uint64_t> state_ids;
   uint64_t newest_step_id = 0;
-  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
+  const std::vector<ServerWatch::State> states = servers_->states();
+  for (int server = 0; server < servers_->server_count(); ++server) {
     absl::StatusOr<proto::DescribeResponse> described =
-        watch_->channel(task.index)
-            .Call<proto::DescribeResponse>(kDescribeMethod,
-                                           proto::DescribeRequest(),
-                                           {.timeout = kDescribeTimeout});
+        servers_->channel(server).Call<proto::DescribeResponse>(
+            kDescribeMethod, proto::DescribeRequest(),
+            {.timeout = kDescribeTimeout});
     // The tasks keep what they have, and this process may find it.
     if (!described.ok()) {
       return WithExitCode(described.status(), ExitCode::kRestartMe);
     }
     newest_step_id = std::max(newest_step_id, described->newest_step_id());
-    servers.push_back({.name = task.ToString(),
-                       .incarnation = watch_->incarnation(task.index),
+    state_ids.push_back(described->state_id());
+    servers.push_back({.name = absl::StrCat("ps ", states[server].task),
+                       .incarnation = states[server].incarnation,
                        .state_id = described->state_id(),
                        .job_id = described->job_id(),
                        .generation = described->generation()});
   }
+  servers_->SetStates(state_ids);
   const absl::StatusOr<Adoption> adoption = journal_->Decide(servers);
   absl::Status status = adoption.status();
   if (status.ok() && adoption->kind == AdoptionKind::kEndTasks) {
@@ -214,9 +234,11 @@ absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
 absl::Status ClusterConnection::OpenVariables(uint64_t generation) {
   RemoteVariableStore::Options store;
   for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
-    store.servers.push_back(ChannelTo(task));
-    store.servers.back().target_incarnation = watch_->incarnation(task.index);
+    store.tasks.push_back(ChannelTo(task));
+    store.tasks.back().target_incarnation = watch_->incarnation(task.index);
   }
+  store.copy_count = options_.server_copy_count;
+  store.serving_tasks = servers_->serving_tasks();
   store.partitioner = options_.partitioner;
   store.placement = options_.placement;
   store.timeout = options_.exchange_timeout;
@@ -261,13 +283,15 @@ ClusterConnection::ClusterConnection(const Options& options,
                {.names = NameLookup::OfSystem(),
                 .worker_count_min = options.worker_count_min}),
       journal_(std::move(journal)),
-      held_(options.cluster.task_count(TaskType::kPs)) {}
+      held_(options.cluster.task_count(TaskType::kPs) /
+            options.server_copy_count) {}
 
 ClusterConnection::~ClusterConnection() {
   JobControl::OfProcess().SetDrainer(nullptr);
   {
     absl::MutexLock lock(&mutex_);
     recovery_for_changes_ = nullptr;
+    servers_for_changes_ = nullptr;
   }
   status_source_ = nullptr;
   metrics_source_ = nullptr;
@@ -275,6 +299,7 @@ ClusterConnection::~ClusterConnection() {
   // and the dispatcher asks the watch which servers are lost.
   store_ = nullptr;
   recovery_ = nullptr;
+  servers_ = nullptr;
   variables_ = nullptr;
   journal_ = nullptr;
   dispatcher_ = nullptr;
@@ -312,6 +337,13 @@ void ClusterConnection::StartDispatcher() {
   dispatcher.generation = options_.generation;
   dispatcher.queue.low_water_mark_max = journal_->identity().low_water_mark_max;
   dispatcher.coordinator_return_timeout = options_.coordinator_return_timeout;
+  dispatcher.server_copy_count = options_.server_copy_count;
+  dispatcher.serving_tasks = [this] {
+    absl::MutexLock lock(&mutex_);
+    return servers_for_changes_ == nullptr
+               ? std::vector<int>()
+               : servers_for_changes_->serving_tasks();
+  };
   dispatcher.queue.runner_count = options_.closures_in_flight;
   dispatcher.queue.attempts_max = options_.attempts_per_closure_max;
   dispatcher.queue.queued_closures_max =
@@ -347,9 +379,37 @@ void ClusterConnection::StartWatch() {
   watch.ask_interval = options_.heartbeat_interval;
   watch.silence_timeout = options_.heartbeat_timeout;
   watch.coordinator_return_timeout = options_.coordinator_return_timeout;
+  if (options_.server_copy_count > 1) {
+    watch.has_copies = true;
+    watch.ask_interval = std::min(watch.ask_interval, kCopyAskInterval);
+    watch.reconnect_timeout = kCopyReconnectTimeout;
+  }
   watch_ = std::make_unique<ServerWatch>(
       watch, std::move(channels), [this] { OnServerChange(); }, &missing_,
       clock_);
+  const auto ps = [](int index) { return TaskId{TaskType::kPs, index}; };
+  servers_ = std::make_unique<ServerCopies>(
+      options_.server_copy_count,
+      ServerCopies::Parts{
+          .watch = watch_.get(),
+          .connect =
+              [this, ps](int task) {
+                return network_->Connect(ChannelTo(ps(task)));
+              },
+          .address =
+              [this, ps](int task) {
+                return *options_.cluster.Address(ps(task));
+              },
+          .record =
+              [this](const ServerCopies::Record& record) {
+                return journal_->NoteCopies(record);
+              },
+          .on_change = [this] { OnServerChange(); },
+          .on_failure =
+              [this](const absl::Status& why) { dispatcher_->Abort(why); },
+          .clock = clock_});
+  absl::MutexLock lock(&mutex_);
+  servers_for_changes_ = servers_.get();
 }
 
 void ClusterConnection::StartRecovery(uint64_t generation) {
@@ -357,7 +417,7 @@ void ClusterConnection::StartRecovery(uint64_t generation) {
   recovery.generation = generation;
   recovery_ = std::make_unique<ServerRecovery>(
       recovery, ServerRecovery::Parts{.dispatcher = dispatcher_.get(),
-                                      .watch = watch_.get(),
+                                      .servers = servers_.get(),
                                       .variables = variables_.get(),
                                       .journal = journal_.get(),
                                       .describe_variables =
@@ -380,6 +440,7 @@ void ClusterConnection::StartRecovery(uint64_t generation) {
 
 void ClusterConnection::OnServerChange() {
   absl::MutexLock lock(&mutex_);
+  if (servers_for_changes_ != nullptr) servers_for_changes_->OnTaskChange();
   if (recovery_for_changes_ != nullptr) recovery_for_changes_->OnServerChange();
 }
 
@@ -415,8 +476,9 @@ bool ClusterConnection::IsOfLostServer(
   absl::MutexLock lock(&mutex_);
   return recovery_for_changes_ != nullptr &&
          (recovery_for_changes_->is_recovering() ||
-          !recovery_for_changes_->IsHolder(failure.task_index(),
-                                           failure.incarnation()));
+          !recovery_for_changes_->IsHolder(
+              servers_for_changes_->server_of(failure.task_index()),
+              failure.incarnation()));
 }
 
 bool ClusterConnection::EndedByLostServer(const absl::Status& status) const {
@@ -435,10 +497,10 @@ bool ClusterConnection::EndedByLostServer(const absl::Status& status) const {
 
 void ClusterConnection::NoteShards() {
   // A server that does not answer may hold shards.
-  std::vector<int> counts(watch_->server_count(), 1);
-  for (int server = 0; server < watch_->server_count(); ++server) {
+  std::vector<int> counts(servers_->server_count(), 1);
+  for (int server = 0; server < servers_->server_count(); ++server) {
     const auto described =
-        watch_->channel(server).Call<proto::DescribeResponse>(
+        servers_->channel(server).Call<proto::DescribeResponse>(
             kDescribeMethod, proto::DescribeRequest(),
             {.timeout = kDescribeTimeout});
     if (!described.ok()) continue;  // The watch reports a lost server.
@@ -474,7 +536,7 @@ absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
   // server may have returned.
   const bool lacks_tasks =
       (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) &&
-      LacksTasks(*dispatcher_, *watch_);
+      LacksTasks(*dispatcher_, *servers_);
   if (code == ExitCode::kFailure &&
       (lacks_tasks || EndedByLostServer(status))) {
     return WithExitCode(status, ExitCode::kRestartMe);
@@ -493,6 +555,7 @@ void ClusterConnection::EndJob(const absl::Status& status) {
     if (ended_) return;
     ended_ = true;
   }
+  servers_->Stop();
   watch_->ExpectEnd();
   const ExitCode exit_code = ExitCodeOfOthers(ExitCodeOf(status));
   // A successor must not continue a job that some tasks believe to be over.
@@ -556,6 +619,7 @@ bool ClusterConnection::HasRefused(TaskId task) const {
 }
 
 void ClusterConnection::GiveUpStart(const absl::Status& why) {
+  servers_->Stop();
   watch_->ExpectEnd();
   if (absl::IsAlreadyExists(why)) {
     dispatcher_->Withdraw(why.message(), clock_->Now() + kEndTimeout);

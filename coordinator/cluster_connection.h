@@ -32,6 +32,7 @@
 #include "coordinator/closure_id_reservation.h"
 #include "coordinator/recoverable_store.h"
 #include "coordinator/report_intake.h"
+#include "coordinator/server_copies.h"
 #include "coordinator/server_recovery.h"
 #include "coordinator/server_watch.h"
 #include "coordinator/shared_batches.h"
@@ -98,6 +99,8 @@ class ClusterConnection {
     bool shared_memory = true;
     int attempts_per_closure_max = 4;
     int64_t queued_closures_max = 256 * 1024;
+    // Number of ps tasks that have the state of each server: 1 or 2.
+    int server_copy_count = 1;
     // Options for the loss of a parameter server.
     ServerRecovery::Options recovery;
   };
@@ -140,7 +143,8 @@ class ClusterConnection {
   // The variables for training, with snapshots and rollback.
   VariableStore& variables() { return *store_; }
   ServerRecovery& recovery() { return *recovery_; }
-  ServerWatch& servers() { return *watch_; }
+  ServerCopies& servers() { return *servers_; }
+  ServerWatch& server_watch() { return *watch_; }
   TrainingJournal& journal() { return *journal_; }
 
   // Returns a copy of `tensor`, an argument of closures, in memory that workers
@@ -233,6 +237,7 @@ class ClusterConnection {
   std::unique_ptr<SharedBatches> batches_;  // Null if no tensors are shared.
   std::unique_ptr<ClosureDispatcher> dispatcher_;
   std::unique_ptr<ServerWatch> watch_;
+  std::unique_ptr<ServerCopies> servers_;
   std::unique_ptr<RemoteVariableStore> variables_;
   std::unique_ptr<ServerRecovery> recovery_;
   std::unique_ptr<RecoverableStore> store_;
@@ -240,7 +245,8 @@ class ClusterConnection {
   std::unique_ptr<TrainingJournal> journal_;
 
   mutable absl::Mutex mutex_;
-  // Null until StartRecovery().
+  // Null until StartWatch(), and until StartRecovery().
+  ServerCopies* servers_for_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   ServerRecovery* recovery_for_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".

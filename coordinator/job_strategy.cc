@@ -91,6 +91,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
     }
     options.evaluates_on_coordinator = spec.evaluates_on_coordinator();
     options.min_workers = spec.min_workers();
+    if (spec.ps_copies() != 0) options.server_copy_count = spec.ps_copies();
     options.dispatches_batches = spec.dispatch_batches();
     options.checkpoint_dir = spec.recovery_dir();
     if (spec.has_recovery_interval_seconds()) {

@@ -32,6 +32,7 @@ ParameterServerStrategy::Create(Task& task,
   connection_options.startup_timeout = task.options().startup_timeout;
   connection_options.failure = task.failure();
   connection_options.worker_count_min = options.min_workers;
+  connection_options.server_copy_count = options.server_copy_count;
   connection_options.shared_memory = task.options().shared_memory;
   connection_options.recovery.return_timeout =
       task.options().server_return_timeout;

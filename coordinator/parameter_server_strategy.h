@@ -44,6 +44,10 @@ struct ParameterServerStrategyOptions {
   // Training begins when this many workers and all parameter servers are
   // connected. Other workers join when they connect. 0 stands for all workers.
   int min_workers = 0;
+  // Number of ps tasks that have the state of each server: 1, or 2. With 2, a
+  // cluster of 2N ps tasks has N servers, and task i + N holds a copy of server
+  // i. When one of them is lost, the other one serves, and nothing is undone.
+  int server_copy_count = 1;
   // If true, the coordinator evaluates and predicts instead of the workers.
   // This is faster if sending a batch costs more than processing it.
   bool evaluates_on_coordinator = false;

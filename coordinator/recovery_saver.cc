@@ -98,7 +98,7 @@ void RecoverySaver::NoteEnding(bool has_loop) {
         has_loop && (!options_.checkpoint_dir.empty() || preemption_saver_);
   }
   if (!may_save) return AllowEndingServersToExit();
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   if (std::any_of(states.begin(), states.end(),
                   [](const ServerWatch::State& s) { return s.is_ending; })) {
     has_ending_server_.store(true);
@@ -106,9 +106,9 @@ void RecoverySaver::NoteEnding(bool has_loop) {
 }
 
 void RecoverySaver::AllowEndingServersToExit() {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].is_ending) parts_.watch->AllowExit(static_cast<int>(i));
+    if (states[i].is_ending) parts_.servers->AllowExit(static_cast<int>(i));
   }
 }
 

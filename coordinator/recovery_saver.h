@@ -15,7 +15,7 @@
 #include "common/core/system/clock.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/learn/train/callbacks/background_writer.h"
-#include "coordinator/server_watch.h"
+#include "coordinator/server_copies.h"
 
 namespace muster {
 
@@ -33,7 +33,7 @@ class RecoverySaver {
 
   // Pointers are borrowed.
   struct Parts {
-    ServerWatch* watch = nullptr;
+    ServerCopies* servers = nullptr;
     Clock* clock = nullptr;
     std::function<absl::StatusOr<std::unique_ptr<VariableSnapshot>>()>
         take_snapshot;

@@ -35,7 +35,7 @@ class RecoverySaverTest : public testing::Test {
             {.cluster = cluster_}, {}, [] {}, &missing_, Clock::Real()),
         saver_({.checkpoint_dir = folder_.string(),
                 .checkpoint_interval = absl::Minutes(1)},
-               {.watch = &watch_,
+               {.servers = &servers_,
                 .clock = &clock_,
                 .take_snapshot =
                     [this] {
@@ -60,6 +60,7 @@ class RecoverySaverTest : public testing::Test {
           .value();
   MissingTasks missing_;
   ServerWatch watch_;
+  ServerCopies servers_{1, {.watch = &watch_}};
   LocalVariableStore store_;
   int snapshot_count_ = 0;
   bool has_progressed_ = true;

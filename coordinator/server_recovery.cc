@@ -120,7 +120,7 @@ ServerRecovery::ServerRecovery(const Options& options, Parts parts)
       saver_(
           {.checkpoint_dir = options.checkpoint_dir,
            .checkpoint_interval = options.checkpoint_interval},
-          {.watch = parts_.watch,
+          {.servers = parts_.servers,
            .clock = parts_.clock,
            .take_snapshot = [this] { return TakeSnapshot(); },
            .has_progressed =
@@ -130,8 +130,9 @@ ServerRecovery::ServerRecovery(const Options& options, Parts parts)
                },
            .shard_count =
                [this] { return parts_.variables->checkpoint_shard_count(); }}) {
-  for (const ServerWatch::State& state : parts_.watch->states()) {
+  for (const ServerWatch::State& state : parts_.servers->states()) {
     holders_.push_back(state.incarnation);
+    serving_tasks_.push_back(state.task);
     state_ids_.push_back(state.state_id);
   }
   generation_ = options.generation;
@@ -512,11 +513,13 @@ absl::Status ServerRecovery::NoteHolders(
     absl::MutexLock lock(&mutex_);
     for (const auto& server : returned) {
       holders_[server.server] = server.incarnation;
+      serving_tasks_[server.server] = server.task;
       state_ids_[server.server] = server.state_id;
     }
     state_ids = state_ids_;
     generation = generation_;
   }
+  parts_.servers->SetStates(state_ids);
   return parts_.journal->NoteServers(state_ids, generation);
 }
 
@@ -566,7 +569,7 @@ void ServerRecovery::Announce(
 }
 
 bool ServerRecovery::EndsBecauseReplaced() {
-  const absl::Status replaced = parts_.watch->replaced();
+  const absl::Status replaced = parts_.servers->replaced();
   if (!replaced.ok()) GiveUp(replaced);
   return !replaced.ok();
 }

@@ -25,6 +25,7 @@
 #include "coordinator/closure_ids.h"
 #include "coordinator/recovery_saver.h"
 #include "coordinator/rollback_point.h"
+#include "coordinator/server_copies.h"
 #include "coordinator/server_watch.h"
 #include "coordinator/training_journal.h"
 #include "ps/client/remote_variable_store.h"
@@ -71,7 +72,7 @@ class ServerRecovery final : public TrainingRecovery {
   // a server for messages.
   struct Parts {
     ClosureDispatcher* dispatcher = nullptr;
-    ServerWatch* watch = nullptr;
+    ServerCopies* servers = nullptr;
     RemoteVariableStore* variables = nullptr;
     TrainingJournal* journal = nullptr;
     std::function<std::string(int server)> describe_variables;
@@ -269,6 +270,8 @@ class ServerRecovery final : public TrainingRecovery {
   // has it.
   std::vector<uint64_t> state_ids_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
+  // By server: the index of the ps task of that process.
+  std::vector<int> serving_tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t restored_count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<std::any()> progress_source_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, SnapshotParticipant*> loops_ ABSL_GUARDED_BY(mutex_);

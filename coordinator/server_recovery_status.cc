@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,13 @@
 
 // The wait for servers during a recovery, their state, and its description.
 namespace muster {
+namespace {
+
+// Within this time the copy of a lost server takes over, or is known to be
+// lost.
+constexpr absl::Duration kTakeOverTimeout = absl::Seconds(30);
+
+}  // namespace
 
 bool ServerRecovery::AwaitServers() {
   const absl::Time started = parts_.clock->Now();
@@ -31,47 +39,49 @@ bool ServerRecovery::AwaitServers() {
       has_changed_ = false;
     }
     if (EndsBecauseReplaced()) return false;
-    const std::vector<ServerWatch::State> states = parts_.watch->states();
+    const std::vector<ServerWatch::State> states = parts_.servers->states();
     const auto lost =
         std::find_if(states.begin(), states.end(),
                      [](const ServerWatch::State& s) { return !s.lost.ok(); });
     if (lost == states.end()) return true;
     if (parts_.dispatcher->is_aborted()) return false;
     const absl::Time now = parts_.clock->Now();
-    if (now >= started + options_.return_timeout) {
+    const absl::Duration timeout =
+        lost->awaits_take_over
+            ? std::max(options_.return_timeout, kTakeOverTimeout)
+            : options_.return_timeout;
+    if (now >= started + timeout) {
       const int server = static_cast<int>(lost - states.begin());
       GiveUp(WithMessage(
           lost->lost,
-          absl::StrCat(lost->lost.message(),
-                       "; lost with it: ", parts_.describe_variables(server),
-                       ". It did not reconnect within ",
-                       absl::FormatDuration(options_.return_timeout),
-                       " (--server_return_timeout). Start the job again: ",
-                       "it resumes from its newest checkpoint, if it ",
-                       "keeps any")));
+          absl::StrCat(
+              lost->lost.message(),
+              "; lost with it: ", parts_.describe_variables(server),
+              ". It did not reconnect within ", absl::FormatDuration(timeout),
+              " (--server_return_timeout). Start the job again: ",
+              "it resumes from its newest checkpoint, if it ", "keeps any")));
       return false;
     }
     if (pace.IsDue(now)) {
       LOG(INFO) << line
                 << "waiting for a parameter server to reconnect, for another "
                 << absl::FormatDuration(
-                       absl::Trunc(started + options_.return_timeout - now,
-                                   absl::Seconds(1)))
+                       absl::Trunc(started + timeout - now, absl::Seconds(1)))
                 << ": " << lost->lost.message();
     }
     absl::MutexLock lock(&mutex_);
     parts_.clock->AwaitWithDeadline(
         &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
-        std::min(pace.next(), started + options_.return_timeout));
+        std::min(pace.next(), started + timeout));
   }
 }
 
 std::string ServerRecovery::DescribeLoss() const {
   std::vector<std::string> lost;
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].lost.ok()) continue;
-    lost.push_back(parts_.watch->channel(static_cast<int>(i)).peer());
+    lost.push_back(parts_.servers->peer(static_cast<int>(i)));
   }
   if (lost.empty()) return "";
   std::string checkpoint = "this run has written no checkpoint";
@@ -89,31 +99,38 @@ std::string ServerRecovery::DescribeLoss() const {
 std::vector<RemoteVariableStore::ReplacedServer> ServerRecovery::Returned()
     const {
   std::vector<RemoteVariableStore::ReplacedServer> returned;
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].state_id == state_ids_[i]) continue;
-    returned.push_back(
-        {static_cast<int>(i), states[i].incarnation, states[i].state_id});
+    returned.push_back({static_cast<int>(i), states[i].task,
+                        states[i].incarnation, states[i].state_id});
   }
   return returned;
 }
 
 void ServerRecovery::TakeRestored() {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   for (size_t i = 0; i < states.size(); ++i) {
     const ServerWatch::State& state = states[i];
+    int task_before = 0;
     {
       absl::MutexLock lock(&mutex_);
       if (state.incarnation == holders_[i] || state.state_id != state_ids_[i]) {
         continue;
       }
       holders_[i] = state.incarnation;
+      task_before = std::exchange(serving_tasks_[i], state.task);
       ++restored_count_;
     }
     const int server = static_cast<int>(i);
-    parts_.variables->NoteRestored({server, state.incarnation, state.state_id});
-    LOG(INFO) << parts_.watch->channel(server).peer() << " came back after "
+    parts_.variables->NoteRestored(
+        {server, state.task, state.incarnation, state.state_id});
+    const std::string what =
+        task_before == state.task
+            ? " came back"
+            : absl::StrCat(" has taken over from ps ", task_before);
+    LOG(INFO) << parts_.servers->peer(server) << what << " after "
               << absl::FormatDuration(
                      absl::Trunc(state.away, absl::Milliseconds(1)))
               << " with " << state.restored_update_count.value_or(0)
@@ -123,17 +140,17 @@ void ServerRecovery::TakeRestored() {
 
 void ServerRecovery::LogNotRestored(
     const std::vector<RemoteVariableStore::ReplacedServer>& returned) const {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   for (const auto& server : returned) {
     const std::string& why = states[server.server].not_restored;
     if (why.empty()) continue;
-    LOG(WARNING) << parts_.watch->channel(server.server).peer()
+    LOG(WARNING) << parts_.servers->peer(server.server)
                  << " has not restored its variables from its log: " << why;
   }
 }
 
 bool ServerRecovery::HasTrouble() const {
-  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  const std::vector<ServerWatch::State> states = parts_.servers->states();
   if (std::any_of(states.begin(), states.end(),
                   [](const ServerWatch::State& s) { return !s.lost.ok(); })) {
     return true;
@@ -149,7 +166,7 @@ std::vector<std::string> ServerRecovery::NamesOf(
     const std::vector<RemoteVariableStore::ReplacedServer>& servers) const {
   std::vector<std::string> names;
   for (const auto& server : servers) {
-    names.push_back(parts_.watch->channel(server.server).peer());
+    names.push_back(parts_.servers->peer(server.server));
   }
   return names;
 }

@@ -91,6 +91,7 @@ Message ServerWatch::OnDial(int server, uint64_t session) {
   *request.mutable_cluster() = EncodeCluster(options_.cluster);
   request.set_coordinator_return_timeout_ms(
       absl::ToInt64Milliseconds(options_.coordinator_return_timeout));
+  request.set_has_copies(options_.has_copies);
   return ToMessage(request);
 }
 
@@ -118,6 +119,7 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
     server.state_id = event.state_id();
     server.state_since = now;
     server.log_number = event.log_number();
+    server.copy = event.copy();
     server.last_event = now;
     missing_->MarkPresent({TaskType::kPs, index});
     return false;
@@ -125,9 +127,11 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   // After AllowExit(), further events of that incarnation are ignored.
   if (server.may_end && server.incarnation == incarnation) return false;
   const bool is_same_process = server.incarnation == incarnation;
+  const bool has_other_copy = TakeCopyStatus(event, &server);
   bool is_restored = false;
   if (is_same_process) {
     server.log_number = std::max(server.log_number, event.log_number());
+    if (options_.has_copies) server.state_id = event.state_id();
   } else {
     is_restored = UpdateState(index, event);
   }
@@ -135,7 +139,7 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   const bool was_connected = server.lost.ok() && is_same_process;
   const bool was_ending = was_connected && server.is_ending;
   server.is_ending = event.is_ending();
-  if (was_connected && server.is_ending == was_ending) return false;
+  if (was_connected && server.is_ending == was_ending) return has_other_copy;
   if (was_connected) {
     LOG(INFO) << channel(index).peer() << " is about to exit";
   } else if (server.lost.ok() && is_restored) {
@@ -156,6 +160,15 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
               << IncarnationString(incarnation);
   }
   return true;
+}
+
+bool ServerWatch::TakeCopyStatus(const proto::WatchEvent& event,
+                                 Server* server) {
+  const proto::CopyStatus before = std::exchange(server->copy, event.copy());
+  const bool has_changed =
+      before.SerializeAsString() != server->copy.SerializeAsString();
+  return has_changed ||
+         (options_.has_copies && server->state_id != event.state_id());
 }
 
 bool ServerWatch::UpdateState(int index, const proto::WatchEvent& event) {
@@ -181,16 +194,21 @@ bool ServerWatch::UpdateState(int index, const proto::WatchEvent& event) {
 
 std::vector<ServerWatch::State> ServerWatch::states() const {
   std::vector<State> states;
+  const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   for (const Server& server : servers_) {
-    states.push_back({.incarnation = server.incarnation,
+    states.push_back({.task = static_cast<int>(states.size()),
+                      .incarnation = server.incarnation,
                       .state_id = server.state_id,
                       .log_number = server.log_number,
                       .restored_update_count = server.restored_update_count,
                       .away = server.away,
                       .not_restored = server.not_restored,
                       .lost = server.lost,
-                      .is_ending = server.is_ending && !server.may_end});
+                      .lost_for = server.lost.ok() ? absl::ZeroDuration()
+                                                   : now - server.state_since,
+                      .is_ending = server.is_ending && !server.may_end,
+                      .copy = server.copy});
   }
   return states;
 }

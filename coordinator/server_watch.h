@@ -22,13 +22,9 @@
 #include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
+#include "proto/parameter_server.pb.h"
 
 namespace muster {
-
-namespace proto {
-class ServerActivity;
-class WatchEvent;
-}  // namespace proto
 
 // Monitors the parameter servers. Sends a request over a stream to each of them
 // at every interval. A server that does not answer, or that answers with
@@ -49,6 +45,8 @@ class ServerWatch : private ReconnectingStream::Listener {
     // How long the servers keep their variables for another coordinator of the
     // job after the loss of this process; 0 if none continues the job.
     absl::Duration coordinator_return_timeout = absl::ZeroDuration();
+    // True if servers have copies on other servers, and keep no logs.
+    bool has_copies = false;
     absl::Duration ask_interval = absl::Milliseconds(500);
     // A server that does not answer for this time is lost.
     absl::Duration silence_timeout = absl::Seconds(5);
@@ -59,6 +57,7 @@ class ServerWatch : private ReconnectingStream::Listener {
   };
 
   struct State {
+    int task = 0;  // The index of the ps task.
     // Incarnation of the process that answered last; 0 before the first answer.
     uint64_t incarnation = 0;
     // Identifies the state of that process. A process that has restored the
@@ -76,14 +75,21 @@ class ServerWatch : private ReconnectingStream::Listener {
     std::string not_restored;
     // Why the server is lost, with a TaskFailure; OK while it is connected.
     absl::Status lost;
+    absl::Duration lost_for;  // Zero while it is connected.
     // True if the server was told to exit and waits for AllowExit().
     bool is_ending = false;
+    // What it says of copies.
+    proto::CopyStatus copy;
+    // True if the server is lost and its copy is about to take over
+    // (ServerCopies).
+    bool awaits_take_over = false;
   };
 
-  // Called whenever a server was lost, is about to exit, or has reconnected, as
-  // the same process (which still has its variables) or as another one, and
-  // when replaced() changes. Runs on a thread of this object or of the
-  // transport, without a lock. states() returns the new state.
+  // Called whenever a server was lost, is about to exit, has changed its part
+  // in copies, or has reconnected, as the same process (which still has its
+  // variables) or as another one, and when replaced() changes. Runs on a thread
+  // of this object or of the transport, without a lock. states() returns the
+  // new state.
   using OnChange = std::function<void()>;
 
   // `channels` has one channel for each server, by index. `missing` records
@@ -135,6 +141,7 @@ class ServerWatch : private ReconnectingStream::Listener {
     std::optional<int64_t> restored_update_count;
     absl::Duration away;
     std::string not_restored;
+    proto::CopyStatus copy;
     absl::Time last_event;
     absl::Status lost;
     bool is_ending = false;  // True if this incarnation has reported it.
@@ -157,6 +164,9 @@ class ServerWatch : private ReconnectingStream::Listener {
   void Ask(int server) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records the answer of a server. Returns true if on_change_ must be called.
   bool Update(int server, const proto::WatchEvent& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns whether the part of the server in copies has changed.
+  bool TakeCopyStatus(const proto::WatchEvent& event, Server* server)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes what an event says of the state of another process. Returns whether
   // that is the state of the process before. Gives the process a state of its

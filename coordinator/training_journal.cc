@@ -104,6 +104,14 @@ absl::StatusOr<std::unique_ptr<TrainingJournal>> TrainingJournal::Open(
     identity.closure_ids.first_id = std::max<uint64_t>(
         identity.closure_ids.first_id, predecessor->closure_id_limit());
     identity.low_water_mark_max = predecessor->training().next_closure_id();
+    const proto::JournalJob& job = predecessor->job();
+    identity.server_state_ids.assign(job.server_state_ids().begin(),
+                                     job.server_state_ids().end());
+    if (job.serving_tasks_size() == job.has_complete_copy_size()) {
+      identity.copies = {
+          {job.serving_tasks().begin(), job.serving_tasks().end()},
+          {job.has_complete_copy().begin(), job.has_complete_copy().end()}};
+    }
   }
   return make(*std::move(opened));
 }
@@ -161,6 +169,7 @@ absl::Status TrainingJournal::Begin(
     for (const ServerDescription& server : servers) {
       job_.add_server_state_ids(server.state_id);
     }
+    has_begun_ = true;
     *state.mutable_job() = job_;
     state.set_closure_id_limit(
         std::max(state.closure_id_limit(), identity_.closure_ids.first_id));
@@ -212,6 +221,7 @@ absl::Status TrainingJournal::NoteServers(
     const std::vector<uint64_t>& state_ids, uint64_t generation) {
   if (!is_kept()) return absl::OkStatus();
   proto::JournalRecord change;
+  absl::MutexLock changing(&job_mutex_);
   {
     absl::MutexLock lock(&mutex_);
     job_.set_generation(generation);
@@ -220,6 +230,22 @@ absl::Status TrainingJournal::NoteServers(
     // The recorded place is not the one to which the variables were set.
     change.set_obstacle("training was rolled back");
     has_obstacle_ = true;
+  }
+  return Write(change);
+}
+
+absl::Status TrainingJournal::NoteCopies(const ServerCopies::Record& copies) {
+  if (!is_kept()) return absl::OkStatus();
+  proto::JournalRecord change;
+  absl::MutexLock changing(&job_mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    job_.mutable_serving_tasks()->Assign(copies.serving_tasks.begin(),
+                                         copies.serving_tasks.end());
+    job_.mutable_has_complete_copy()->Assign(copies.has_complete_copy.begin(),
+                                             copies.has_complete_copy.end());
+    if (!has_begun_) return absl::OkStatus();
+    *change.mutable_job() = job_;
   }
   return Write(change);
 }

@@ -23,6 +23,7 @@
 #include "coordinator/closure_id_reservation.h"
 #include "coordinator/journal/adoption.h"
 #include "coordinator/journal/coordinator_journal.h"
+#include "coordinator/server_copies.h"
 #include "proto/coordinator_journal.pb.h"
 
 namespace muster {
@@ -67,6 +68,9 @@ class TrainingJournal {
     // The limit of the low-water mark until Begin(). Servers must not forget
     // closures that are run again.
     uint64_t low_water_mark_max = std::numeric_limits<uint64_t>::max();
+    // By server, as in proto::JournalJob; empty without a predecessor.
+    std::vector<uint64_t> server_state_ids;
+    ServerCopies::Record copies;
   };
 
   // The place of a loop between two closures.
@@ -102,6 +106,11 @@ class TrainingJournal {
   // kBegin or kContinue.
   absl::StatusOr<Adoption> Decide(
       const std::vector<ServerDescription>& servers);
+
+  // Records which tasks serve, and which may take over. Before Begin(), that
+  // call does.
+  absl::Status NoteCopies(const ServerCopies::Record& copies)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Records with which servers this coordinator begins. `newest_step_id` is the
   // highest step that one of them remembers. `dispatcher` is borrowed, and gets
@@ -179,9 +188,13 @@ class TrainingJournal {
   const Options options_;
   const Identity identity_;
 
+  // Held while a change of job_ is made and written, so that the newest one is
+  // written last. Acquired before mutex_.
+  absl::Mutex job_mutex_;
   mutable absl::Mutex mutex_;
   ClosureDispatcher* dispatcher_ ABSL_GUARDED_BY(mutex_) = nullptr;
   proto::JournalJob job_ ABSL_GUARDED_BY(mutex_);
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
   // The record of the earlier coordinator, while is_continuing().
   std::optional<proto::JournalRecord> continued_ ABSL_GUARDED_BY(mutex_);
   bool has_given_progress_ ABSL_GUARDED_BY(mutex_) = false;

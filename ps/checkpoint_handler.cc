@@ -123,15 +123,20 @@ CheckpointHandler::CheckpointHandler(const Options& options,
       shard_(shard),
       save_pool_("ps_save", 1),
       restore_pool_("ps_restore", 1) {
-  for (auto& snapshot : shard->TakeRestoredSnapshots()) {
-    frozen_.push_back(std::move(snapshot));
-  }
+  TakeRestoredSnapshots();
   save_pool_.Schedule([] {
     if (setpriority(PRIO_PROCESS, gettid(), kSaverNiceness) != 0) {
       LOG(WARNING) << "cannot lower the priority of the thread that saves; "
                       "saving may slow down training";
     }
   });
+}
+
+void CheckpointHandler::TakeRestoredSnapshots() {
+  absl::MutexLock lock(&mutex_);
+  for (auto& snapshot : shard_->TakeRestoredSnapshots()) {
+    frozen_.push_back(std::move(snapshot));
+  }
 }
 
 void CheckpointHandler::AddTo(Service* service) {

@@ -65,6 +65,9 @@ class CheckpointHandler {
   // Registers the methods. `service` may not outlive this object.
   void AddTo(Service* service);
 
+  // Keeps the snapshots that the shard has restored, so that they can be saved.
+  void TakeRestoredSnapshots() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   using Handle =
       absl::StatusOr<Message> (CheckpointHandler::*)(const ReceivedMessage&);

@@ -181,7 +181,8 @@ TEST_F(CheckpointTest, SaveAfterRollbackToInitialValuesIsComplete) {
   const std::string address = servers_[0]->address();
   servers_[0] = nullptr;
   servers_[0] = StartServer(0, /*incarnation=*/300, address);
-  const std::vector<RemoteVariableStore::ReplacedServer> returned = {{0, 300}};
+  const std::vector<RemoteVariableStore::ReplacedServer> returned = {
+      {.server = 0, .incarnation = 300}};
   ASSERT_OK(store_->RecoverServers(returned, /*generation=*/1,
                                    /*low_water_mark=*/1,
                                    /*starts_over=*/true));

@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<RemoteVariableStore>> OpenStore(
   server.caller = {"worker", worker, RandomIdentity()};
   server.job_id = "job";
   RemoteVariableStore::Options options;
-  options.servers.push_back(server);
+  options.tasks.push_back(server);
   options.retry_for = absl::ZeroDuration();
   return RemoteVariableStore::Open(Network::Grpc(), options);
 }

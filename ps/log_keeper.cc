@@ -11,6 +11,7 @@
 #include "common/core/system/log.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/save_pace.h"
+#include "ps/state_records.h"
 
 namespace muster {
 namespace {
@@ -48,12 +49,12 @@ LogKeeper::LogKeeper(Options options, ParameterShard* shard)
                  << begun.message();
     return;
   }
-  shard_->SetLog(&log_);
+  shard_->SetRecorder(&log_);
   thread_ = std::thread([this] { RunLoop(); });
 }
 
 LogKeeper::~LogKeeper() {
-  shard_->SetLog(nullptr);
+  shard_->SetRecorder(nullptr);
   log_.Stop();
   if (thread_.joinable()) thread_.join();
 }
@@ -123,7 +124,7 @@ void LogKeeper::Reset() {
 }
 
 void LogKeeper::End() {
-  shard_->SetLog(nullptr);
+  shard_->SetRecorder(nullptr);
   const absl::Status removed = log_.Remove();
   if (!removed.ok()) LOG(WARNING) << removed.message();
 }
@@ -156,65 +157,23 @@ void LogKeeper::RunLoop() {
 
 absl::Status LogKeeper::TakeSnapshot(ServerLog::Snapshot* snapshot) {
   proto::ServerLogJob job;
-  ASSIGN_OR_RETURN(const ParameterShard::LoggedState state,
-                   shard_->FreezeForLog([&](int64_t size_bytes) {
+  ASSIGN_OR_RETURN(const ParameterShard::RecordedState state,
+                   shard_->FreezeForRecords([&](int64_t size_bytes) {
                      absl::MutexLock lock(&job_mutex_);
                      job = job_;
                      return log_.SwitchSegment(snapshot, size_bytes);
                    }));
-  proto::ServerLogRecord record;
-  *record.mutable_job() = job;
-  RETURN_IF_ERROR(snapshot->Append(record));
-  for (const proto::SetOptimizerRequest& request : state.optimizers.list()) {
-    *record.mutable_set_optimizer() = request;
-    RETURN_IF_ERROR(snapshot->Append(record));
-  }
-  RETURN_IF_ERROR(WriteArrays(state, snapshot));
-  proto::ServerLogLedger* const ledger = record.mutable_ledger();
-  ledger->set_low_water_mark(state.low_water_mark);
-  for (const PushId& push : state.pushes) {
-    ledger->add_step_ids(push.step_id);
-    ledger->add_exchange_indexes(push.exchange_index);
-  }
-  RETURN_IF_ERROR(snapshot->Append(record));
-  proto::ServerLogSnapshotEnd* const end = record.mutable_snapshot_end();
-  end->set_generation(state.generation);
-  end->set_update_count(state.update_count);
-  end->set_handle_count(state.handle_count);
-  return snapshot->Append(record);
-}
-
-absl::Status LogKeeper::WriteArrays(const ParameterShard::LoggedState& state,
-                                    ServerLog::Snapshot* snapshot) {
   SavePace pace([this] { return shard_->exchange_count(); });
-  for (const FrozenShard::Variable& entry : state.frozen->variables) {
-    ShardVariable& variable = *entry.variable;
-    proto::ServerLogRecord record;
-    proto::ServerLogVariable* const stored = record.mutable_variable();
-    *stored->mutable_spec() = variable.spec();
-    stored->set_handle(variable.handle());
-    stored->set_version(entry.frozen.version);
-    stored->set_update_count(entry.frozen.update_count);
-    stored->set_has_slots(entry.frozen.has_slots);
-    stored->mutable_slot_names()->Assign(entry.frozen.slot_names.begin(),
-                                         entry.frozen.slot_names.end());
-    RETURN_IF_ERROR(snapshot->Append(record));
-    for (int array = 0; array < entry.frozen.rows->array_count(); ++array) {
-      int64_t offset_bytes = 0;
-      RETURN_IF_ERROR(variable.ReadFrozen(
-          entry.frozen, array, [&](absl::Span<const uint8_t> bytes) {
-            proto::ServerLogBlock* const block = record.mutable_block();
-            block->set_handle(variable.handle());
-            block->set_array(array);
-            block->set_offset_bytes(offset_bytes);
-            offset_bytes += static_cast<int64_t>(bytes.size());
-            const absl::Status written = snapshot->Append(record, {bytes});
-            if (!log_.is_hurried()) pace.EndPiece();
-            return written;
-          }));
-    }
-  }
-  return absl::OkStatus();
+  return WriteState(state, job,
+                    [&](const proto::ServerLogRecord& record,
+                        absl::Span<const absl::Span<const uint8_t>> pieces) {
+                      const absl::Status written =
+                          snapshot->Append(record, pieces);
+                      if (record.has_block() && !log_.is_hurried()) {
+                        pace.EndPiece();
+                      }
+                      return written;
+                    });
 }
 
 }  // namespace muster

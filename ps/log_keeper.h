@@ -53,7 +53,7 @@ class LogKeeper {
 
   // `shard` is empty, is borrowed and must outlive this object.
   LogKeeper(Options options, ParameterShard* shard);
-  // Changes are recorded until the shard is destroyed or SetLog(nullptr).
+  // Changes are recorded until the shard is destroyed or SetRecorder(nullptr).
   ~LogKeeper();
 
   LogKeeper(const LogKeeper&) = delete;
@@ -85,8 +85,6 @@ class LogKeeper {
   void RunLoop();
   absl::Status TakeSnapshot(ServerLog::Snapshot* snapshot)
       ABSL_LOCKS_EXCLUDED(job_mutex_);
-  absl::Status WriteArrays(const ParameterShard::LoggedState& state,
-                           ServerLog::Snapshot* snapshot);
 
   const Options options_;
   ParameterShard* const shard_;

@@ -27,11 +27,11 @@ std::optional<LogKeeper::Options> LogOptions(
 
 }  // namespace
 
-ParameterServer::ParameterServer(const Options& options)
+ParameterServer::ParameterServer(Network* network, const Options& options)
     : options_(options),
       service_(options.self, WithMemoryLimit(options.shard), options.cluster,
                {.is_enabled = options.shared_memory}, options.checkpoints,
-               LogOptions(options)) {}
+               LogOptions(options), network) {}
 
 ParameterServer::~ParameterServer() {
   if (server_ != nullptr) server_->Shutdown(absl::ZeroDuration());
@@ -39,7 +39,8 @@ ParameterServer::~ParameterServer() {
 
 absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
     Network* network, const Options& options) {
-  std::unique_ptr<ParameterServer> server(new ParameterServer(options));
+  std::unique_ptr<ParameterServer> server(
+      new ParameterServer(network, options));
   ServerOptions server_options;
   server_options.address = options.address;
   server_options.probes_bandwidth = true;
@@ -63,6 +64,7 @@ ParameterService::Outcome ParameterServer::AwaitEnd() {
 void ParameterServer::Shutdown() {
   // Clients keep these streams open, and Shutdown() would wait for them.
   service_.segments().End();
+  service_.EndCopies();
   server_->Shutdown(kShutdownGrace);
 }
 

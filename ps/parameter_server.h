@@ -74,7 +74,7 @@ class ParameterServer {
   void BeginEnd() { service_.BeginEnd(); }
 
  private:
-  explicit ParameterServer(const Options& options);
+  ParameterServer(Network* network, const Options& options);
 
   const Options options_;
   ParameterService service_;

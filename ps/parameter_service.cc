@@ -89,6 +89,7 @@ class ParameterService::Watcher final : public StreamObserver {
       return;
     }
     is_coordinator_ = is_coordinator_ || request->is_coordinator();
+    if (is_coordinator_ && request->has_copies()) service_->UseCopies();
     if (is_coordinator_) {
       service_->OnCoordinatorMessage(stream_, *request);
       const absl::Status noted = service_->NoteJob(message.identity());
@@ -119,7 +120,7 @@ ParameterService::ParameterService(
     TaskIdentity self, const ParameterShard::Options& options,
     ClusterSpec cluster, const SegmentIntake::Options& segments,
     const CheckpointHandler::Options& checkpoints,
-    const std::optional<LogKeeper::Options>& log)
+    const std::optional<LogKeeper::Options>& log, Network* network)
     : cluster_(std::move(cluster)),
       start_(Clock::Real()->Now()),
       admission_check_(std::move(self)),
@@ -134,6 +135,7 @@ ParameterService::ParameterService(
             return AdoptJob(identity);
           },
           &shard_),
+      copies_(CopyParts(network)),
       metrics_([this](MetricSink* sink) { AddMetrics(sink); }),
       status_([this](StatusReport* report) { AddStatus(report); }) {
   if (log_ != nullptr && log_->restored().has_value()) {
@@ -165,6 +167,7 @@ ParameterService::ParameterService(
   AddTraceMethod(&service_);
   segments_.AddTo(&service_);
   checkpoints_.AddTo(&service_);
+  copies_.AddTo(&service_);
   service_.AddStream(kWatchMethod, [this](std::shared_ptr<Stream> stream) {
     return std::make_shared<Watcher>(this, std::move(stream));
   });
@@ -206,6 +209,7 @@ void ParameterService::HandleDescribe(ReceivedMessage, Responder responder) {
   proto::DescribeResponse response = shard_.Describe();
   response.set_job_id(admission_check_.job_id());
   response.set_state_id(state_id());
+  response.set_is_copy(copies_.is_holder());
   responder.Respond(Message{response.SerializeAsString(), {}});
 }
 
@@ -218,13 +222,15 @@ void ParameterService::HandleCreate(ReceivedMessage message,
 }
 
 uint64_t ParameterService::state_id() const {
+  if (const auto taken = copies_.state_id(); taken.has_value()) return *taken;
   const uint64_t state_id = log_ == nullptr ? 0 : log_->state_id();
   return state_id == 0 ? self().incarnation : state_id;
 }
 
 void ParameterService::SetLogFields(proto::WatchEvent* event) const {
   event->set_state_id(state_id());
-  if (log_ == nullptr) return;
+  copies_.SetWatchFields(event);
+  if (log_ == nullptr || has_copies()) return;
   event->set_log_number(log_->log_number());
   if (log_->restored().has_value()) {
     *event->mutable_restored() = log_->restored()->state;
@@ -243,14 +249,58 @@ absl::Status ParameterService::NoteJob(const proto::RequestIdentity& identity) {
       identity.job_id() != admission_check_.job_id()) {
     return absl::OkStatus();
   }
+  return log_->NoteJob(JobOf(identity));
+}
+
+proto::ServerLogJob ParameterService::JobOf(
+    const proto::RequestIdentity& identity) const {
   proto::ServerLogJob job;
   job.set_job_id(identity.job_id());
   job.set_coordinator_epoch(identity.coordinator_epoch());
+  absl::MutexLock lock(&mutex_);
+  job.set_coordinator_return_timeout_ms(coordinator_return_timeout_ms_);
+  return job;
+}
+
+// ---- Copies.
+
+CopyService::Parts ParameterService::CopyParts(Network* network) {
+  return {.network = network,
+          .admission_check = &admission_check_,
+          .shard = &shard_,
+          .state_id = [this] { return state_id(); },
+          .job =
+              [this](const proto::RequestIdentity& identity) {
+                return JobOf(identity);
+              },
+          .on_taken_over = [this] { checkpoints_.TakeRestoredSnapshots(); },
+          .on_replaced = [this](const absl::Status& why) { OnReplaced(why); }};
+}
+
+bool ParameterService::has_copies() const {
+  absl::MutexLock lock(&mutex_);
+  return has_copies_;
+}
+
+void ParameterService::UseCopies() {
   {
     absl::MutexLock lock(&mutex_);
-    job.set_coordinator_return_timeout_ms(coordinator_return_timeout_ms_);
+    if (std::exchange(has_copies_, true)) return;
   }
-  return log_->NoteJob(job);
+  copies_.Use();
+  if (log_ == nullptr) return;
+  // A process that was restarted is not the one with the current state.
+  if (log_->restored().has_value()) Reset();
+  EndLog();
+}
+
+void ParameterService::OnReplaced(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (is_ended_) return;
+  is_ended_ = true;
+  outcome_ = {.end = End::kReplaced,
+              .has_job_ended = outcome_.has_job_ended,
+              .why = why};
 }
 
 absl::StatusOr<Message> ParameterService::Create(
@@ -516,6 +566,7 @@ void ParameterService::Reset() {
   } else {
     log_->Reset();
   }
+  copies_.Reset();
   admission_check_.ReleaseJob();
   absl::MutexLock lock(&mutex_);
   had_coordinator_ = !coordinators_.empty();

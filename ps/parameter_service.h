@@ -17,9 +17,11 @@
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
+#include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
 #include "common/net/status/status_report.h"
 #include "ps/checkpoint_handler.h"
+#include "ps/copy_service.h"
 #include "ps/log_keeper.h"
 #include "ps/parameter_shard.h"
 #include "ps/segment_intake.h"
@@ -43,12 +45,14 @@ class ParameterService {
  public:
   // A coordinator whose cluster differs from `cluster` is rejected. An empty
   // `cluster` accepts any. With `log`, restores the state of the process that
-  // this one replaces, and keeps a log.
+  // this one replaces, and keeps a log. `network` is borrowed; it leads to the
+  // processes that hold copies.
   ParameterService(TaskIdentity self, const ParameterShard::Options& options,
                    ClusterSpec cluster = {},
                    const SegmentIntake::Options& segments = {},
                    const CheckpointHandler::Options& checkpoints = {},
-                   const std::optional<LogKeeper::Options>& log = {});
+                   const std::optional<LogKeeper::Options>& log = {},
+                   Network* network = Network::Grpc());
   ~ParameterService();
 
   const Service& service() const { return service_; }
@@ -64,6 +68,11 @@ class ParameterService {
   }
   // Null if no log is kept.
   const LogKeeper* log() const { return log_.get(); }
+  // What this process knows of a copy of its state, or of the one that it
+  // holds.
+  proto::CopyStatus copy_status() const { return copies_.status(); }
+  // Answers that wait for the holder of a copy fail: this process ends.
+  void EndCopies() { copies_.End(); }
 
   // Why AwaitEnd() returned.
   enum class End {
@@ -75,6 +84,8 @@ class ParameterService {
     kCoordinatorLost,
     // No coordinator connected in time, at first or after one was lost.
     kNoCoordinator,
+    // The process that held a copy has taken over.
+    kReplaced,
   };
   struct Outcome {
     End end = End::kStopped;
@@ -134,6 +145,13 @@ class ParameterService {
   absl::Status NoteJob(const proto::RequestIdentity& identity)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void SetLogFields(proto::WatchEvent* event) const;
+  bool has_copies() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The state is kept as copies on other servers, and not in a log.
+  void UseCopies() ABSL_LOCKS_EXCLUDED(mutex_);
+  CopyService::Parts CopyParts(Network* network);
+  proto::ServerLogJob JobOf(const proto::RequestIdentity& identity) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnReplaced(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
   // Records a message from the coordinator on `stream`.
   void OnCoordinatorMessage(const std::shared_ptr<Stream>& stream,
@@ -173,11 +191,13 @@ class ParameterService {
   // How long the last coordinator has asked to wait for another one.
   int64_t coordinator_return_timeout_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool has_copies_ ABSL_GUARDED_BY(mutex_) = false;
 
   // Computing initial values takes long; exchanges continue meanwhile. Declared
   // after the members that it uses, so that it stops before they are destroyed.
   ThreadPool create_pool_;
   CheckpointHandler checkpoints_;
+  CopyService copies_;
 
   const MetricSource metrics_;
   const StatusSource status_;

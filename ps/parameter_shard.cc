@@ -16,7 +16,7 @@
 #include "proto/parameter_server.pb.h"
 #include "proto/server_log.pb.h"
 #include "ps/client/earlier_generation.h"
-#include "ps/log/server_log.h"
+#include "ps/log/change_recorder.h"
 #include "ps/shard_exchange.h"
 #include "ps/slab.h"
 
@@ -418,8 +418,8 @@ void ParameterShard::Clear(uint64_t state_id) {
   optimizers_ = OptimizerRequests();
   generation_ = 0;
   ledger_.Clear();
-  if (log_ == nullptr) return;
-  const absl::Status begun = log_->BeginEmpty(state_id);
+  if (recorder_ == nullptr) return;
+  const absl::Status begun = recorder_->BeginEmpty(state_id);
   if (!begun.ok()) LOG(WARNING) << "no log is kept: " << begun.message();
 }
 

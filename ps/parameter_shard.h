@@ -31,7 +31,7 @@
 
 namespace muster {
 
-class ServerLog;
+class ChangeRecorder;
 struct ServerLogEntry;
 
 namespace proto {
@@ -167,25 +167,25 @@ class ParameterShard {
   // Sets all fields but the job id.
   proto::DescribeResponse Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes all variables, the optimizer and the remembered pushes. A log
-  // begins again, with the state `state_id`.
+  // Removes all variables, the optimizer and the remembered pushes. The
+  // recorder begins again, with the state `state_id`.
   void Clear(uint64_t state_id = 0) ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
-  // ---- The log, from which another process can restore this shard. All calls
-  // that change the shard then fail with kDataLoss, and change nothing, if the
-  // log can be neither written nor removed.
+  // ---- Records, from which another process can restore this shard. All calls
+  // that change the shard fail with the error of the recorder, and change
+  // nothing, if it has one.
 
-  // Makes the change that the record describes. Only before SetLog(), on one
-  // thread. Ignores records that do not concern the shard.
+  // Makes the change that the record describes. Only without a recorder, on
+  // one thread. Ignores records that do not concern the shard.
   //   any  the record does not fit the shard, which is then of no use
   absl::Status Replay(const ServerLogEntry& record)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
-  // Records all further changes in `log`, which is borrowed.
-  void SetLog(ServerLog* log) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Passes all further changes to `recorder`, which is borrowed; null for none.
+  void SetRecorder(ChangeRecorder* recorder) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Everything that Replay() needs to restore the shard. Large arrays are read
   // later, while training continues.
-  struct LoggedState {
+  struct RecordedState {
     std::unique_ptr<FrozenShard> frozen;
     OptimizerRequests optimizers;
     std::vector<PushId> pushes;
@@ -198,8 +198,8 @@ class ParameterShard {
   // Takes the state, between two changes. Calls `at_freeze` with its size in
   // bytes before the next change.
   //   kFailedPrecondition  a restore is in progress
-  //   others               errors of the log or of `at_freeze`
-  absl::StatusOr<LoggedState> FreezeForLog(
+  //   others               errors of the recorder or of `at_freeze`
+  absl::StatusOr<RecordedState> FreezeForRecords(
       absl::FunctionRef<absl::Status(int64_t size_bytes)> at_freeze)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -219,7 +219,7 @@ class ParameterShard {
   void EndRestore() ABSL_LOCKS_EXCLUDED(mutex_);
   std::unique_ptr<FrozenShard> FreezeLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes a record if there is a log. The state must not change meanwhile.
+  // Passes a record to the recorder. The state must not change meanwhile.
   absl::Status Record(const proto::ServerLogRecord& record)
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Records the updates of an exchange, without what it reads.
@@ -271,7 +271,7 @@ class ParameterShard {
   ShardRules rules_ ABSL_GUARDED_BY(mutex_);
   // The requests that made rules_.
   OptimizerRequests optimizers_ ABSL_GUARDED_BY(mutex_);
-  ServerLog* log_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Null: none.
+  ChangeRecorder* recorder_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Null: none.
   // Used by Replay() and TakeRestoredSnapshots().
   std::vector<std::unique_ptr<FrozenShard>> restored_snapshots_;
 };

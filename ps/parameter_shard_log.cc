@@ -23,7 +23,8 @@
 #include "proto/parameter_server.pb.h"
 #include "proto/server_log.pb.h"
 #include "ps/client/wire_update_kind.h"
-#include "ps/log/server_log.h"
+#include "ps/log/change_recorder.h"
+#include "ps/log/log_file.h"
 #include "ps/parameter_shard.h"
 #include "ps/slab.h"
 
@@ -92,19 +93,21 @@ size_t UpdateTensorCount(const proto::ExchangeRequest& request) {
 
 // ---- Recording.
 
-void ParameterShard::SetLog(ServerLog* log) {
+void ParameterShard::SetRecorder(ChangeRecorder* recorder) {
   absl::MutexLock lock(&mutex_);
-  log_ = log;
+  recorder_ = recorder;
 }
 
 absl::Status ParameterShard::Record(const proto::ServerLogRecord& record) {
-  return log_ == nullptr ? absl::OkStatus() : log_->Append(record);
+  return recorder_ == nullptr ? absl::OkStatus() : recorder_->Append(record);
 }
 
 absl::Status ParameterShard::RecordUpdates(
     const proto::ExchangeRequest& request,
     absl::Span<const ReceivedTensor> tensors) {
-  if (log_ == nullptr || !log_->is_kept()) return absl::OkStatus();
+  if (recorder_ == nullptr || !recorder_->is_recording()) {
+    return absl::OkStatus();
+  }
   proto::ServerLogRecord record;
   proto::ExchangeRequest* const recorded = record.mutable_exchange();
   recorded->set_step_id(request.step_id());
@@ -124,7 +127,7 @@ absl::Status ParameterShard::RecordUpdates(
       pieces.emplace_back(slice.data, slice.size_bytes);
     }
   }
-  return log_->Append(std::move(record), pieces);
+  return recorder_->Append(std::move(record), pieces);
 }
 
 absl::Status ParameterShard::RecordMark(uint64_t low_water_mark) {
@@ -138,13 +141,13 @@ absl::Status ParameterShard::RecordUnlogged(absl::string_view what) {
   proto::ServerLogRecord record;
   record.set_unlogged_change(std::string(what));
   RETURN_IF_ERROR(Record(record));
-  if (log_ != nullptr) log_->RequestSnapshot();
+  if (recorder_ != nullptr) recorder_->RequestSnapshot();
   return absl::OkStatus();
 }
 
-absl::StatusOr<ParameterShard::LoggedState> ParameterShard::FreezeForLog(
+absl::StatusOr<ParameterShard::RecordedState> ParameterShard::FreezeForRecords(
     absl::FunctionRef<absl::Status(int64_t size_bytes)> at_freeze) {
-  LoggedState state;
+  RecordedState state;
   // No exchange is in progress, because each holds this lock until it ends.
   absl::MutexLock lock(&mutex_);
   if (restore_count_ > 0) {

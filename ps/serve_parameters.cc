@@ -61,6 +61,9 @@ absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
                      << "; dropped its job and waiting for another coordinator";
         server->service().Reset();
         break;
+      // Requests name the process that they are meant for, so only another
+      // process can have another state.
+      case ParameterService::End::kReplaced:
       case ParameterService::End::kNoCoordinator:
         return WithExitCode(outcome.why, ExitCode::kRestartMe);
     }

@@ -25,8 +25,10 @@ absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
   RemoteVariableStore::Options options;
   options.shared_memory = shared_memory_;
   options.generation = job_.generation;
+  options.copy_count = job_.server_copy_count;
+  options.serving_tasks = job_.serving_tasks;
   for (const TaskId task : cluster_.Tasks(TaskType::kPs)) {
-    ChannelOptions& channel = options.servers.emplace_back();
+    ChannelOptions& channel = options.tasks.emplace_back();
     ASSIGN_OR_RETURN(channel.address, cluster_.Address(task));
     channel.peer_task_type = std::string(TaskTypeName(task.type));
     channel.peer_task_index = task.index;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/compute/variables/variable_store.h"
@@ -14,6 +15,8 @@ struct SessionJob {
   std::string job_id;
   uint64_t coordinator_epoch = 0;  // As RequestIdentity::coordinator_epoch.
   uint64_t generation = 0;         // As RemoteVariableStore::Options.
+  int server_copy_count = 1;       // As RemoteVariableStore::Options.
+  std::vector<int> serving_tasks;  // As RemoteVariableStore::Options.
 };
 
 // The variables that a session's steps read and update. Thread-safe.

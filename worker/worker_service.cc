@@ -139,9 +139,13 @@ class WorkerService::Conversation final
     silent_ticks_max_ = static_cast<int>(std::clamp<int64_t>(
         SilenceMax(opening) / heartbeat_interval_, 2, 1 << 20));
     variables_ = service_->variables_(
-        options.self, {.job_id = job_id_,
-                       .coordinator_epoch = identity.coordinator_epoch(),
-                       .generation = opening.generation()});
+        options.self,
+        {.job_id = job_id_,
+         .coordinator_epoch = identity.coordinator_epoch(),
+         .generation = opening.generation(),
+         .server_copy_count = std::max(1, opening.server_copy_count()),
+         .serving_tasks = {opening.serving_tasks().begin(),
+                           opening.serving_tasks().end()}});
     WorkerSession::Options session_options = options.session;
     session_options.worker_index = options.self.task_index;
     session_options.job_seed = opening.job_seed();

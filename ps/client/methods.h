@@ -27,6 +27,11 @@ inline constexpr absl::string_view kRestoreMethod =
     "/muster.ParameterServer/Restore";
 inline constexpr absl::string_view kRollBackMethod =
     "/muster.ParameterServer/RollBack";
+inline constexpr absl::string_view kKeepCopyMethod =
+    "/muster.ParameterServer/KeepCopy";
+inline constexpr absl::string_view kTakeOverMethod =
+    "/muster.ParameterServer/TakeOver";
+inline constexpr absl::string_view kCopyMethod = "/muster.ParameterServer/Copy";
 
 }  // namespace muster
 

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/loss_scale_session.h"
 #include "common/compute/variables/variable_state.h"
@@ -81,15 +82,38 @@ absl::StatusOr<std::string> AbsolutePrefix(absl::string_view prefix) {
   return path.lexically_normal().string();
 }
 
+// Checks which tasks belong to which server.
+absl::Status CheckTasks(const RemoteVariableStore::Options& options) {
+  const auto task_count = static_cast<int>(options.tasks.size());
+  if (options.copy_count < 1 || task_count % options.copy_count != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        task_count, " ps tasks cannot hold ", options.copy_count,
+        " copies of each server; expected a multiple of the copies"));
+  }
+  const std::vector<int>& serving = options.serving_tasks;
+  const int server_count = task_count / options.copy_count;
+  bool fits =
+      serving.empty() || static_cast<int>(serving.size()) == server_count;
+  for (size_t i = 0; i < serving.size() && fits; ++i) {
+    fits = serving[i] >= 0 && serving[i] < task_count &&
+           serving[i] % server_count == static_cast<int>(i);
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the tasks ", absl::StrJoin(serving, ", "), " cannot serve ",
+                   server_count, " servers of ", task_count, " ps tasks"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RemoteVariableStore>> RemoteVariableStore::Open(
     Network* network, Options options) {
-  if (options.servers.empty()) {
+  if (options.tasks.empty()) {
     return absl::InvalidArgumentError(
         "variables on parameter servers need a parameter server: the cluster "
         "has no task of type ps");
   }
+  RETURN_IF_ERROR(CheckTasks(options));
   std::unique_ptr<RemoteVariableStore> store(
       new RemoteVariableStore(network, std::move(options)));
   RETURN_IF_ERROR(store->directory_->Refresh());
@@ -100,10 +124,13 @@ absl::StatusOr<std::unique_ptr<RemoteVariableStore>> RemoteVariableStore::Open(
 RemoteVariableStore::RemoteVariableStore(Network* network, Options options)
     : servers_(std::make_unique<ServerGroup>(
           network,
-          ServerGroup::Options{.servers = std::move(options.servers),
-                               .timeout = options.timeout,
-                               .retry_for = options.retry_for,
-                               .segment_bytes = SegmentBytes(options)})),
+          ServerGroup::Options{
+              .tasks = std::move(options.tasks),
+              .copy_count = options.copy_count,
+              .serving_tasks = std::move(options.serving_tasks),
+              .timeout = options.timeout,
+              .retry_for = options.retry_for,
+              .segment_bytes = SegmentBytes(options)})),
       directory_(std::make_unique<VariableDirectory>(
           servers_.get(), std::move(options.partitioner), options.placement)),
       marks_(std::make_unique<StepMarks>()) {
@@ -320,7 +347,8 @@ absl::Status RemoteVariableStore::RecoverServers(
   }
   RETURN_IF_ERROR(directory_->Recreate(places, starts_over, [&] {
     for (const ReplacedServer& server : returned) {
-      servers_->SetProcess(server.server, server.incarnation, server.state_id);
+      servers_->SetProcess(server.server, server.task, server.incarnation,
+                           server.state_id);
     }
     return servers_->RollBack(generation, low_water_mark);
   }));
@@ -332,7 +360,8 @@ absl::Status RemoteVariableStore::RecoverServers(
 }
 
 void RemoteVariableStore::NoteRestored(const ReplacedServer& server) {
-  servers_->SetProcess(server.server, server.incarnation, server.state_id);
+  servers_->SetProcess(server.server, server.task, server.incarnation,
+                       server.state_id);
 }
 
 void RemoteVariableStore::ForgetValues() {

@@ -61,8 +61,10 @@ class VariableSpec;
 class RemoteVariableStore final : public VariableStore {
  public:
   struct Options {
-    // The servers, by index. Each channel leads to the server of that index.
-    std::vector<ChannelOptions> servers;
+    // As ServerGroup::Options.
+    std::vector<ChannelOptions> tasks;
+    int copy_count = 1;
+    std::vector<int> serving_tasks;
     // If null, variables are not sharded.
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kRoundRobin;
@@ -81,7 +83,8 @@ class RemoteVariableStore final : public VariableStore {
   };
 
   // Requests the identity and the shards of each server. `network` is borrowed.
-  //   kInvalidArgument  no servers are given
+  //   kInvalidArgument  no tasks are given, their number is no multiple of
+  //                     copy_count, or serving_tasks does not fit them
   static absl::StatusOr<std::unique_ptr<RemoteVariableStore>> Open(
       Network* network, Options options);
 
@@ -135,9 +138,11 @@ class RemoteVariableStore final : public VariableStore {
   // ---- After the loss of servers. Until recovery ends the store must not be
   // used; exchanges that still run fail.
 
-  // The index of a server that was lost, and the process that replaces it.
+  // The index of a server that was lost, and the process that replaces it, as
+  // the task with this index.
   struct ReplacedServer {
     int server = 0;
+    int task = 0;
     uint64_t incarnation = 0;
     uint64_t state_id = 0;
   };
@@ -149,7 +154,7 @@ class RemoteVariableStore final : public VariableStore {
                               uint64_t generation, uint64_t low_water_mark,
                               bool starts_over);
 
-  // Addresses further requests to a process that has restored the state of its
+  // Addresses further requests to a process that has the state of its
   // predecessor. A request that still goes to the predecessor does the same.
   void NoteRestored(const ReplacedServer& server);
 

@@ -225,18 +225,32 @@ ServerGroup::ServerGroup(Network* network, const Options& options)
       retry_for_(options.retry_for),
       checkpoint_timeout_(options.checkpoint_timeout),
       segment_bytes_(options.segment_bytes),
-      state_ids_(options.servers.size()) {
-  for (const ChannelOptions& server : options.servers) {
-    ChannelOptions bulk = server;
-    bulk.probes_bandwidth = true;
-    servers_.push_back(network->Connect(bulk));
+      job_id_(options.tasks.empty() ? "" : options.tasks[0].job_id),
+      state_ids_(options.tasks.size() / options.copy_count) {
+  const size_t server_count = state_ids_.size();
+  for (size_t server = 0; server < server_count; ++server) {
+    std::vector<std::unique_ptr<Channel>> bulk_channels;
+    std::vector<std::unique_ptr<Channel>> watch_channels;
+    for (int copy = 0; copy < options.copy_count; ++copy) {
+      ChannelOptions task = options.tasks[server + copy * server_count];
+      watch_channels.push_back(network->Connect(task));
+      task.probes_bandwidth = true;
+      bulk_channels.push_back(network->Connect(task));
+    }
+    const int serving =
+        options.serving_tasks.empty()
+            ? 0
+            : options.serving_tasks[server] / static_cast<int>(server_count);
+    servers_.push_back(
+        std::make_unique<ServerChannel>(std::move(bulk_channels), serving));
+    watch_channels_.push_back(
+        std::make_unique<ServerChannel>(std::move(watch_channels), serving));
     transports_.push_back(MakeChannelTransport(servers_.back().get()));
-    const std::string index = absl::StrCat(server.peer_task_index);
+    const std::string index = absl::StrCat(server);
     pull_seconds_.push_back(
         GetDurationMetric(kRoundTrip, {{"kind", "pull"}, {"server", index}}));
     push_seconds_.push_back(
         GetDurationMetric(kRoundTrip, {{"kind", "push"}, {"server", index}}));
-    watch_channels_.push_back(network->Connect(server));
   }
 }
 
@@ -303,7 +317,11 @@ absl::Status ServerGroup::RunAll(
       }
       if (IsUnreachable(error) && is_repeatable(calls[i])) {
         again.push_back(calls[i]);
-        is_reached = false;
+        const int server = server_of(calls[i]);
+        // Another task may have taken over.
+        if (servers_[server]->task_count() == 1 || !Follow(server).ok()) {
+          is_reached = false;
+        }
       }
     }
     const absl::Time now = Clock::Real()->Now();
@@ -351,6 +369,11 @@ absl::StatusOr<std::vector<Response>> ServerGroup::AskEach(
 }
 
 absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
+  for (int server = 0; server < size(); ++server) {
+    // The task that served when this process was told may not serve any more.
+    // Before the job has variables, none is found.
+    if (servers_[server]->task_count() > 1) Follow(server).IgnoreError();
+  }
   ASSIGN_OR_RETURN(std::vector<proto::DescribeResponse> responses,
                    AskEach<proto::DescribeResponse>(
                        kDescribeMethod, proto::DescribeRequest(), timeout_));

@@ -24,6 +24,7 @@
 #include "common/net/rpc/network.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/segment_offer.h"
+#include "ps/client/server_channel.h"
 #include "ps/client/server_transport.h"
 
 namespace muster {
@@ -57,15 +58,22 @@ struct ServerExchange {
 //
 // While a server cannot be reached, repeatable requests are retried for
 // `retry_for`. A server that was restarted in the meantime rejects them. If it
-// has restored its state, they are then addressed to the new process;
-// otherwise they are not retried.
+// has restored its state, or another task has taken over with it, they are then
+// addressed to that process; otherwise they are not retried.
 //
 // Thread-safe. Calls block, so they must not run on threads of the transport.
 class ServerGroup {
  public:
   struct Options {
-    std::vector<ChannelOptions> servers;  // By index.
-    absl::Duration timeout;               // Timeout of one call.
+    // The tasks, by index.
+    std::vector<ChannelOptions> tasks;
+    // Number of tasks that have the state of each server or a copy. With N
+    // servers, those of server i are the tasks i, i + N, and so on.
+    int copy_count = 1;
+    // By server: the index of the task that serves it. Empty for tasks 0 to
+    // N - 1.
+    std::vector<int> serving_tasks;
+    absl::Duration timeout;  // Timeout of one call.
     absl::Duration retry_for;
     // Timeout of a call that writes or reads a checkpoint.
     absl::Duration checkpoint_timeout = absl::Minutes(30);
@@ -133,8 +141,10 @@ class ServerGroup {
   void SetGeneration(uint64_t generation) { generation_.store(generation); }
   uint64_t generation() const { return generation_.load(); }
 
-  // Sets the process that now runs as this server, and the state that it has.
-  void SetProcess(int server, uint64_t incarnation, uint64_t state_id);
+  // Sets the process that now serves this server, as the task with this index,
+  // and the state that it has.
+  void SetProcess(int server, int task, uint64_t incarnation,
+                  uint64_t state_id);
 
   // Tells every server to exit with `exit_code`. Contacts all servers, then
   // returns the first error.
@@ -176,11 +186,14 @@ class ServerGroup {
                                                 const Request& request,
                                                 absl::Duration timeout);
 
-  // Addresses further requests to the process that now runs as this server, if
+  // Addresses further requests to the process that now serves this server, if
   // it has the state of the process before. Blocks.
   //   kFailedPrecondition  it has another state
-  //   others               it does not answer
+  //   others               no process with this state answers and serves
   absl::Status Follow(int server) ABSL_LOCKS_EXCLUDED(follow_mutex_);
+  // As above, for one of the server's tasks. Returns its incarnation.
+  absl::StatusOr<uint64_t> AskWhetherServing(int server, int task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(follow_mutex_);
 
   // Blocks while the server cannot be reached. Returns true if another process
   // runs as this server and has its state.
@@ -191,16 +204,17 @@ class ServerGroup {
   const absl::Duration checkpoint_timeout_;
   std::atomic<uint64_t> generation_{0};
   const size_t segment_bytes_;
-  std::vector<std::unique_ptr<Channel>> servers_;  // For bulk data.
-  std::unique_ptr<SegmentOffer> offer_;            // Null without shared
-                                                   // memory.
+  const std::string job_id_;
+  std::vector<std::unique_ptr<ServerChannel>> servers_;  // For bulk data.
+  std::unique_ptr<SegmentOffer> offer_;                  // Null without shared
+                                                         // memory.
   std::vector<std::unique_ptr<ServerTransport>> transports_;
   // Round-trip times by server, of exchanges that only read and of those that
   // update.
   std::vector<DurationMetric*> pull_seconds_;
   std::vector<DurationMetric*> push_seconds_;
   // Watches have separate connections, so that bulk data does not delay them.
-  std::vector<std::unique_ptr<Channel>> watch_channels_;
+  std::vector<std::unique_ptr<ServerChannel>> watch_channels_;
   std::vector<std::shared_ptr<Watcher>> watchers_;
 
   // Held while one caller asks a server which state it has.

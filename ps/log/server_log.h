@@ -20,6 +20,7 @@
 #include "common/core/system/clock.h"
 #include "common/io/storage/disk.h"
 #include "proto/server_log.pb.h"
+#include "ps/log/change_recorder.h"
 #include "ps/log/log_file.h"
 
 namespace muster {
@@ -41,7 +42,7 @@ namespace muster {
 // rolls training back, as without a log.
 //
 // Thread-safe.
-class ServerLog {
+class ServerLog final : public ChangeRecorder {
  public:
   struct Options {
     std::string folder;
@@ -69,7 +70,7 @@ class ServerLog {
   };
 
   explicit ServerLog(Options options) : options_(std::move(options)) {}
-  ~ServerLog() { Stop(); }
+  ~ServerLog() override { Stop(); }
 
   ServerLog(const ServerLog&) = delete;
   ServerLog& operator=(const ServerLog&) = delete;
@@ -90,7 +91,8 @@ class ServerLog {
   // this process has.
   absl::Status Continue(const Content& content) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes what the folder has, and begins to record an empty state.
-  absl::Status BeginEmpty(uint64_t state_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status BeginEmpty(uint64_t state_id) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Records.
 
@@ -99,8 +101,9 @@ class ServerLog {
   // the log.
   //   kDataLoss  the record cannot be written and the log cannot be removed:
   //              the change must not be made
-  absl::Status Append(proto::ServerLogRecord record,
-                      absl::Span<const absl::Span<const uint8_t>> pieces = {})
+  absl::Status Append(
+      proto::ServerLogRecord record,
+      absl::Span<const absl::Span<const uint8_t>> pieces = {}) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the log and records nothing more.
@@ -111,6 +114,7 @@ class ServerLog {
 
   // True if all changes are recorded.
   bool is_kept() const { return is_kept_.load(std::memory_order_acquire); }
+  bool is_recording() const override { return is_kept(); }
   // The number of the newest record; 0 if the log is not kept.
   int64_t number() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Identifies the state that is recorded.
@@ -122,7 +126,7 @@ class ServerLog {
   bool AwaitSnapshotDue() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes AwaitSnapshotDue() return true: something that is not recorded has
   // changed the state.
-  void RequestSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RequestSnapshot() override ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends AwaitSnapshotDue().
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   // True if the records since the last snapshot are many, so that the next one

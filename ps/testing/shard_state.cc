@@ -14,7 +14,7 @@ namespace muster {
 
 std::vector<std::string> StateOf(ParameterShard& shard) {
   const auto state =
-      shard.FreezeForLog([](int64_t) { return absl::OkStatus(); });
+      shard.FreezeForRecords([](int64_t) { return absl::OkStatus(); });
   EXPECT_OK(state.status());
   if (!state.ok()) return {};
   std::vector<std::string> parts;

@@ -38,7 +38,7 @@ std::unique_ptr<RemoteVariableStore> StoreFixture::OpenStore(
     server.peer_task_index = static_cast<int>(i);
     server.caller = {caller, 0, 7};
     server.job_id = "job";
-    options.servers.push_back(server);
+    options.tasks.push_back(server);
   }
   options.partitioner = partitioner_;
   options.timeout = timeout;
@@ -46,6 +46,7 @@ std::unique_ptr<RemoteVariableStore> StoreFixture::OpenStore(
   options.shared_memory = shared_memory_;
   options.shared_memory_bytes_max = shared_memory_bytes_max_;
   options.generation = generation_;
+  options.copy_count = copy_count_;
   return RemoteVariableStore::Open(Network::Grpc(), std::move(options)).value();
 }
 

@@ -45,6 +45,7 @@ class StoreFixture : public testing::Test {
   const bool shared_memory_;
   size_t shared_memory_bytes_max_ = 0;
   uint64_t generation_ = 0;
+  int copy_count_ = 1;  // As ServerGroup::Options.
   std::vector<std::unique_ptr<ParameterServer>> servers_;
   std::shared_ptr<const Partitioner> partitioner_;
   std::unique_ptr<RemoteVariableStore> store_;

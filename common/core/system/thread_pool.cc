@@ -6,9 +6,35 @@
 #include <atomic>
 #include <utility>
 
-#include "absl/synchronization/blocking_counter.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace muster {
+namespace {
+
+// As absl::BlockingCounter, which is in a library that the race detector cannot
+// look into.
+class Countdown {
+ public:
+  explicit Countdown(int count) : count_(count), is_done_(count == 0) {}
+
+  void Decrement() {
+    if (count_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    absl::MutexLock lock(&mutex_);
+    is_done_ = true;
+  }
+  void Wait() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_done_));
+  }
+
+ private:
+  std::atomic<int> count_;
+  absl::Mutex mutex_;
+  bool is_done_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
 
 ThreadPool::ThreadPool(const std::string& name, int thread_count) {
   constexpr size_t kThreadNameLengthMax = 15;
@@ -56,13 +82,13 @@ void ThreadPool::ParallelFor(
     if (count > 0) body(0, count);
     return;
   }
-  absl::BlockingCounter unfinished(
+  Countdown unfinished(
       static_cast<int>((count + piece - 1) / piece) - 1);
   for (int64_t begin = piece; begin < count; begin += piece) {
     const int64_t end = std::min(count, begin + piece);
     Schedule([&unfinished, body, begin, end] {
       body(begin, end);
-      unfinished.DecrementCount();
+      unfinished.Decrement();
     });
   }
   body(0, piece);

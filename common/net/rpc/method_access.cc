@@ -66,13 +66,15 @@ namespace {
 constexpr int kChief = 1;
 constexpr int kWorker = 2;
 constexpr int kOperator = 4;
+constexpr int kPs = 8;
 
 struct MethodAccess {
   absl::string_view method;
   int callers;
 };
 
-// Parameter servers and evaluators call no task. Without parameter servers, the
+// Evaluators call no task, and parameter servers only those that hold their
+// copies. Without parameter servers, the
 // chief trains like the workers. An operator is not a task of the job, but a
 // person or a script that uses musterctl.
 constexpr MethodAccess kMethodAccess[] = {
@@ -82,15 +84,18 @@ constexpr MethodAccess kMethodAccess[] = {
     {"/muster.Job/Stop", kChief | kOperator},
     {"/muster.Job/Trace", kChief | kOperator},
     {"/muster.ParameterServer/AssignAverages", kChief},
+    {"/muster.ParameterServer/Copy", kPs},
     {"/muster.ParameterServer/Create", kChief},
     {"/muster.ParameterServer/Describe", kChief | kWorker},
     {"/muster.ParameterServer/Exchange", kChief | kWorker},
     {"/muster.ParameterServer/Freeze", kChief},
+    {"/muster.ParameterServer/KeepCopy", kChief},
     {"/muster.ParameterServer/Restore", kChief},
     {"/muster.ParameterServer/RollBack", kChief},
     {"/muster.ParameterServer/Save", kChief},
     {"/muster.ParameterServer/SetOptimizer", kChief},
     {"/muster.ParameterServer/Share", kChief | kWorker},
+    {"/muster.ParameterServer/TakeOver", kChief},
     {"/muster.ParameterServer/Watch", kChief},
     {"/muster.PeerGroup/Converse", kChief | kWorker},
     {"/muster.PeerGroup/Identify", kChief | kWorker},
@@ -105,6 +110,7 @@ int BitOf(absl::string_view role) {
   if (role == "chief") return kChief;
   if (role == "worker") return kWorker;
   if (role == "operator") return kOperator;
+  if (role == "ps") return kPs;
   return 0;
 }
 

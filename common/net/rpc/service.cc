@@ -14,6 +14,13 @@ void Service::AddStream(absl::string_view method, StreamHandler handler) {
   streams_[method] = std::move(handler);
 }
 
+void Service::WrapUnary(
+    absl::FunctionRef<UnaryHandler(absl::string_view, UnaryHandler)> wrap) {
+  for (auto& [method, handler] : unary_) {
+    handler = wrap(method, std::move(handler));
+  }
+}
+
 const Service::UnaryHandler* Service::FindUnary(
     absl::string_view method) const {
   const auto found = unary_.find(method);

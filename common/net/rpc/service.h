@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -90,6 +91,11 @@ class Service {
   // handler: (const Request&) -> absl::StatusOr<Response>, both protobufs.
   template <typename Request, typename Response, typename Handler>
   void AddCall(absl::string_view method, Handler handler);
+
+  // Replaces the handler of each unary method so far by wrap(method, handler).
+  void WrapUnary(absl::FunctionRef<UnaryHandler(absl::string_view method,
+                                                UnaryHandler handler)>
+                     wrap);
 
   // Returns null if there is no such method.
   const UnaryHandler* FindUnary(absl::string_view method) const;

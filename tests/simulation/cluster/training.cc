@@ -350,7 +350,7 @@ absl::Status Train(const ClusterSpec& cluster, const TaskIdentity& self,
       connection->dispatcher().counters();
   report->retried_step_count += counters.requeued_count;
   report->lost_worker_count += counters.lost_count;
-  report->lost_server_count += connection->servers().counters().lost_count;
+  report->lost_server_count += connection->server_watch().counters().lost_count;
   const absl::Status end = connection->WithLoss(status);
   connection->EndJob(end);
   return end;
