@@ -80,6 +80,12 @@ absl::Status CopyReceiver::Take(const std::shared_ptr<Stream>& stream,
     record.size_bytes += static_cast<int64_t>(record.bytes.size_bytes());
   }
   absl::MutexLock lock(&mutex_);
+#ifdef MUSTER_PLANT_KEPT_SOURCE
+  if (stream == stream_ && !is_holder_) {
+    ++log_number_;
+    Acknowledge();
+  }
+#endif
   // Another source, or TakeOver(), has ended this stream.
   if (stream != stream_ || !is_holder_) return absl::OkStatus();
   return Queue(std::move(record));
@@ -223,10 +229,12 @@ absl::StatusOr<CopyReceiver::Taken> CopyReceiver::TakeOver(
   }
   RETURN_IF_ERROR(broken_);
   // From here on the source gets no acknowledgement.
+#ifndef MUSTER_PLANT_KEPT_SOURCE
   if (stream_ != nullptr) {
     stream_->Finish(absl::AbortedError("another process has taken over"));
   }
   stream_ = nullptr;
+#endif
   if (log_number_ < log_number_min) {
     return absl::DataLossError(
         absl::StrCat("the copy ends with record ", log_number_,

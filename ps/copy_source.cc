@@ -349,6 +349,7 @@ bool CopySource::MustWait() const {
 
 void CopySource::WhenReceived(Then then) {
   absl::Status status;
+#ifndef MUSTER_PLANT_UNCOPIED_ANSWERS
   {
     absl::MutexLock lock(&mutex_);
     if (HasEnded()) {
@@ -358,6 +359,7 @@ void CopySource::WhenReceived(Then then) {
       return;
     }
   }
+#endif
   then(status);
 }
 

@@ -10,6 +10,7 @@
 #include "common/core/system/clock.h"
 #include "common/core/system/log.h"
 #include "common/net/rpc/identity.h"
+#include "common/net/rpc/status_detail.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "ps/client/methods.h"
@@ -24,6 +25,14 @@ constexpr absl::Duration kRestartTimeout = absl::Seconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 // Of a task that may have taken over.
 constexpr absl::Duration kCopyTimeout = absl::Seconds(1);
+
+void Pause() {
+  absl::Mutex mutex;
+  absl::MutexLock lock(&mutex);
+  bool never = false;
+  Clock::Real()->AwaitWithDeadline(&mutex, absl::Condition(&never),
+                                   Clock::Real()->Now() + kPause);
+}
 
 }  // namespace
 
@@ -41,8 +50,16 @@ absl::StatusOr<uint64_t> ServerGroup::AskWhetherServing(int server, int task) {
   ASSIGN_OR_RETURN(const auto described,
                    message.ParseBody<proto::DescribeResponse>());
   if (described.is_copy()) {
-    return absl::UnavailableError(
-        absl::StrCat(channel.peer(), " holds a copy and has not taken over"));
+    // The process that was addressed before has failed.
+    proto::TaskFailure failure;
+    failure.set_task_type("ps");
+    failure.set_task_index(server +
+                           watch_channels_[server]->serving() * size());
+    failure.set_incarnation(servers_[server]->target_incarnation());
+    return WithTaskFailure(
+        absl::UnavailableError(absl::StrCat(
+            channel.peer(), " holds a copy and has not taken over")),
+        failure);
   }
   // Before Describe() the state is not known.
   const bool is_server = state_ids_[server] == 0
@@ -92,6 +109,19 @@ absl::Status ServerGroup::Follow(int server) {
   return failure;
 }
 
+absl::Status ServerGroup::AwaitServing(int server) {
+  const absl::Time deadline = Clock::Real()->Now() + retry_for_;
+  while (true) {
+    const absl::Status followed = Follow(server);
+    // If no task has a state of the job, the job has no variables yet.
+    if (followed.ok() || absl::IsFailedPrecondition(followed)) {
+      return absl::OkStatus();
+    }
+    if (Clock::Real()->Now() >= deadline) return followed;
+    Pause();
+  }
+}
+
 bool ServerGroup::AwaitRestart(int server) {
   const uint64_t before = servers_[server]->target_incarnation();
   const absl::Time deadline = Clock::Real()->Now() + kRestartTimeout;
@@ -99,11 +129,7 @@ bool ServerGroup::AwaitRestart(int server) {
     const absl::Status followed = Follow(server);
     if (followed.ok()) return servers_[server]->target_incarnation() != before;
     if (!absl::IsUnavailable(followed)) return false;
-    absl::Mutex mutex;
-    absl::MutexLock lock(&mutex);
-    bool never = false;
-    Clock::Real()->AwaitWithDeadline(&mutex, absl::Condition(&never),
-                                     Clock::Real()->Now() + kPause);
+    Pause();
   }
   return false;
 }

@@ -371,8 +371,9 @@ absl::StatusOr<std::vector<Response>> ServerGroup::AskEach(
 absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
   for (int server = 0; server < size(); ++server) {
     // The task that served when this process was told may not serve any more.
-    // Before the job has variables, none is found.
-    if (servers_[server]->task_count() > 1) Follow(server).IgnoreError();
+    if (servers_[server]->task_count() > 1) {
+      RETURN_IF_ERROR(AwaitServing(server));
+    }
   }
   ASSIGN_OR_RETURN(std::vector<proto::DescribeResponse> responses,
                    AskEach<proto::DescribeResponse>(

@@ -195,6 +195,9 @@ class ServerGroup {
   absl::StatusOr<uint64_t> AskWhetherServing(int server, int task)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(follow_mutex_);
 
+  // Follow(), until a task serves or the job has no variables.
+  absl::Status AwaitServing(int server) ABSL_LOCKS_EXCLUDED(follow_mutex_);
+
   // Blocks while the server cannot be reached. Returns true if another process
   // runs as this server and has its state.
   bool AwaitRestart(int server) ABSL_LOCKS_EXCLUDED(follow_mutex_);

@@ -39,6 +39,7 @@ struct Settings {
   int64_t recovery_count = 0;
   absl::Duration heartbeat_timeout;
   int min_workers = 0;
+  int ps_copies = 1;
   std::string until;
 };
 
@@ -48,8 +49,10 @@ absl::StatusOr<Settings> ReadSettings(const Task& task) {
   ASSIGN_OR_RETURN(const std::string recoveries, task.flag("recoveries"));
   ASSIGN_OR_RETURN(const std::string timeout, task.flag("heartbeat_timeout"));
   ASSIGN_OR_RETURN(const std::string workers, task.flag("min_workers"));
+  ASSIGN_OR_RETURN(const std::string copies, task.flag("ps_copies"));
   ASSIGN_OR_RETURN(settings.until, task.flag("until"));
   if (!absl::SimpleAtoi(workers, &settings.min_workers) ||
+      !absl::SimpleAtoi(copies, &settings.ps_copies) ||
       !absl::SimpleAtoi(closures, &settings.closure_count) ||
       !absl::SimpleAtoi(recoveries, &settings.recovery_count) ||
       !absl::ParseDuration(timeout, &settings.heartbeat_timeout)) {
@@ -66,6 +69,7 @@ absl::Status Count(Task& task) {
   options.heartbeat_timeout = settings.heartbeat_timeout;
   options.attempts_per_step_max = 1000;
   options.min_workers = settings.min_workers;
+  options.server_copy_count = settings.ps_copies;
   ASSIGN_OR_RETURN(auto strategy,
                    ParameterServerStrategy::Create(task, options));
   VariableStore& variables = strategy->variables();
@@ -113,5 +117,6 @@ int main(int argc, char** argv) {
        {"recoveries", "0", "Lost workers that have to come back."},
        {"heartbeat_timeout", "5s", "A worker silent for longer is lost."},
        {"min_workers", "0", "Begins with so many workers."},
+       {"ps_copies", "1", "Tasks that have the state of each server."},
        {"until", "", "Continues until this file exists."}});
 }

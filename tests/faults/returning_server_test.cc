@@ -1,6 +1,6 @@
-// Real processes: parameter servers with logs are killed while steps are
-// counted, and launch starts them again. The program itself checks that every
-// step counts once, and training is never rolled back.
+// Real processes: parameter servers with logs or with copies are killed while
+// steps are counted, and launch starts them again. The program itself checks
+// that every step counts once, and training is never rolled back.
 #include <signal.h>
 
 #include <filesystem>
@@ -40,23 +40,21 @@ class ReturningServerTest : public testing::Test {
   }
 
   // Starts the job. Each task writes its process id to a file. `at_start` are
-  // commands of a shell that each task runs first; $name is the index of a
-  // server, or "other".
-  void Launch(const std::string& at_start = "true") {
+  // commands of a shell that each task runs first; $name is the index of a ps
+  // task, or "other".
+  void Launch(const std::string& at_start = "true", int ps_count = 2,
+              const std::string& settings = "") {
     const std::string script = absl::StrCat(
-        "case $TF_CONFIG in ",
-        R"(*'"type":"ps","index":0'*|*'"type": "ps", "index": 0'*) name=0;; )",
-        R"(*'"type":"ps","index":1'*|*'"type": "ps", "index": 1'*) name=1;; )",
-        "*) name=other;; esac; echo $$ > ", folder_, "/pid.new.$$ && mv ",
+        "name=$(echo $TF_CONFIG | ",
+        R"(sed -n 's/.*"type": *"ps", *"index": *\([0-9]*\).*/\1/p'); )",
+        "name=${name:-other}; echo $$ > ", folder_, "/pid.new.$$ && mv ",
         folder_, "/pid.new.$$ ", folder_, "/pid.$name; ", at_start,
         "; exec tests/faults/counting_program --run_dir=", folder_,
-        "/run --set until=", folder_, "/end");
-    std::vector<std::string> arguments = {"deploy/launch/launch",
-                                          "--workers=2",
-                                          "--ps=2",
-                                          "--restart",
-                                          "--run_dir=" + folder_ + "/run",
-                                          "--program=/bin/sh"};
+        "/run --set until=", folder_, "/end ", settings);
+    std::vector<std::string> arguments = {
+        "deploy/launch/launch",          "--workers=2",
+        absl::StrCat("--ps=", ps_count), "--restart",
+        "--run_dir=" + folder_ + "/run", "--program=/bin/sh"};
     arguments.insert(arguments.end(), {"--", "-c", script});
     ASSERT_OK_AND_ASSIGN(launch_, ProcessUnderTest::Start(arguments));
   }
@@ -121,6 +119,84 @@ TEST_F(ReturningServerTest, APushWithoutAnAnswerCountsOnce) {
   ASSERT_NO_FATAL_FAILURE(ExpectEveryClosureCountedOnce());
   EXPECT_EQ(CountLines(launch_->output(), "; nothing was undone"), 2 * kKills);
   EXPECT_THAT(launch_->output(), Not(HasSubstr("rolled back")));
+}
+
+// Two servers, each with a copy: task 2 has one of task 0, and 3 of 1.
+class CopiedServerTest : public ReturningServerTest {
+ protected:
+  void LaunchWithCopies(const std::string& settings = "") {
+    ASSERT_NO_FATAL_FAILURE(
+        Launch("true", /*ps_count=*/4, "--set ps_copies=2 " + settings));
+    ASSERT_NO_FATAL_FAILURE(AwaitCopies(2));
+    ASSERT_OK(launch_->AwaitLine("through: 50"));
+  }
+  // Waits for so many copies since the last call.
+  void AwaitCopies(int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_OK(launch_->AwaitLine(" and can take over"));
+    }
+  }
+  void ExpectNothingUndone(int takeover_count) {
+    ASSERT_NO_FATAL_FAILURE(ExpectEveryClosureCountedOnce());
+    EXPECT_EQ(CountLines(launch_->output(), " has taken over from "),
+              takeover_count);
+    EXPECT_THAT(launch_->output(), Not(HasSubstr("rolled back")));
+  }
+};
+
+TEST_F(CopiedServerTest, TheCopyOfAKilledServerTakesOver) {
+  constexpr int kKills = 8;
+  ASSERT_NO_FATAL_FAILURE(LaunchWithCopies());
+  for (int i = 0; i < kKills; ++i) {
+    // The task that serves server i % 2 at present.
+    const int task = i % 2 + (i / 2 % 2 == 0 ? 0 : 2);
+    ASSERT_NO_FATAL_FAILURE(Kill(task));
+    ASSERT_OK(
+        launch_->AwaitLine(absl::StrCat(" has taken over from ps ", task)));
+    ASSERT_NO_FATAL_FAILURE(AwaitCopies(1));
+    ASSERT_OK(launch_->AwaitLine("through: "));
+  }
+  ExpectNothingUndone(kKills);
+}
+
+TEST_F(CopiedServerTest, AServerContinuesWithoutItsKilledCopy) {
+  ASSERT_NO_FATAL_FAILURE(LaunchWithCopies());
+  for (const int task : {2, 3, 2}) {
+    ASSERT_NO_FATAL_FAILURE(Kill(task));
+    ASSERT_NO_FATAL_FAILURE(AwaitCopies(1));
+    ASSERT_OK(launch_->AwaitLine("through: "));
+  }
+  ExpectNothingUndone(0);
+}
+
+// The task that was suspended believes that it serves. It acknowledges nothing,
+// ends, and gets a copy.
+TEST_F(CopiedServerTest, AServerThatWakesUpIsReplaced) {
+  ASSERT_NO_FATAL_FAILURE(LaunchWithCopies("--set heartbeat_timeout=1s"));
+  const pid_t pid = PidOf(1);
+  ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  ASSERT_OK(launch_->AwaitLine(" has taken over from ps 1"));
+  ASSERT_OK(launch_->AwaitLine("through: "));
+  ASSERT_EQ(kill(pid, SIGCONT), 0);
+  ASSERT_NO_FATAL_FAILURE(AwaitCopies(1));
+  EXPECT_NE(PidOf(1), pid);
+  ExpectNothingUndone(1);
+}
+
+TEST_F(CopiedServerTest, AServerThatIsToldToEndHandsOver) {
+  ASSERT_NO_FATAL_FAILURE(LaunchWithCopies());
+  const pid_t pid = PidOf(0);
+  ASSERT_EQ(kill(pid, SIGTERM), 0);
+  ASSERT_OK(launch_->AwaitLine(" has taken over from ps 0"));
+  ASSERT_OK(launch_->AwaitLine("through: "));
+  ExpectNothingUndone(1);
+}
+
+TEST_F(CopiedServerTest, WithoutBothTasksTrainingIsRolledBack) {
+  ASSERT_NO_FATAL_FAILURE(LaunchWithCopies());
+  const pid_t pids[] = {PidOf(0), PidOf(2)};
+  for (const pid_t pid : pids) ASSERT_EQ(kill(pid, SIGKILL), 0);
+  ASSERT_OK(launch_->AwaitLine("restarted without variables"));
 }
 
 }  // namespace

@@ -10,14 +10,14 @@ seed_count="${1:-2000}"
 only="${2:-}"
 output="$(mktemp -d)"
 
-# measure MACRO PATH DESCRIPTION: the sources whose paths match PATH get the macro.
+# measure MACRO PATH DESCRIPTION [FLAG]: the sources whose paths match PATH get the macro.
 measure() {
     [[ -n "$only" && "$only" != "$1" ]] && return
     bazel build --config=units --ui_event_filters=-info,-stdout --noshow_progress \
         --show_result=0 \
         "--per_file_copt=$2@-DMUSTER_PLANT_$1" //tests/simulation/cluster:simulation
     bazel-bin/tests/simulation/cluster/simulation --output_folder="$output" \
-        --seeds="$seed_count" > "$output/log" 2>&1 || true
+        --seeds="$seed_count" ${4:-} > "$output/log" 2>&1 || true
     local failed first what
     failed="$(sed -n 's/.*seeds, \([0-9]*\) violations.*/\1/p' "$output/log")"
     first="$(sed -n 's/^seed \([0-9]*\):.*/\1/p' "$output/log" | head -n 1)"
@@ -51,4 +51,10 @@ measure STALE_REPORTS \
     'a coordinator takes in reports of a session that has ended'
 measure WALL_CLOCK 'common/net/rpc[/:](rpc_unit|reconnecting_stream).*' \
     'the silence of a task is measured by the wall clock'
+measure UNCOPIED_ANSWERS 'ps[/:](library_unit|copy_source).*' \
+    'a server answers before the copy has what the answer depends on' --copies
+measure FORGOTTEN_PUSHES 'ps[/:](library_unit|parameter_shard_log).*' \
+    'a copy does not remember the pushes that it has received' --copies
+measure KEPT_SOURCE 'ps[/:](library_unit|copy_receiver).*' \
+    'a process that has taken over still acknowledges to its source' --copies
 rm -r "$output"

@@ -72,6 +72,7 @@ uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
       report.lost_worker_count > 0, report.retried_step_count > 0,
       WasRolledBack(history),       history.coordinators.size() > 1,
       repeated_push_count > 0,      network.repeated_call_count() > 0,
+      report.takeover_count > 0,
   };
   static_assert(std::size(reached) == std::size(kStates));
   uint64_t states = 0;
@@ -83,7 +84,8 @@ uint64_t ReachedStates(const FaultCounts& faults, const TrainingReport& report,
 
 }  // namespace
 
-Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed) {
+Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed,
+                      int server_copy_count) {
   RandomStream random(FoldIn(seed, "scenario"));
   Scenario scenario;
   scenario.training.step_count =
@@ -94,17 +96,39 @@ Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed) {
   scenario.network = DrawNetworkOptions(&random);
   scenario.pause_one_in = static_cast<int>(random.Below(2) * 1000);
   scenario.pause_max = absl::Milliseconds(1 << random.Below(8));
-  scenario.faults = DrawFaults(mixture, SimulatedCluster::SpecOf({}), seed);
+  scenario.training.server_copy_count = server_copy_count;
+  scenario.cluster.server_count *= server_copy_count;
+  scenario.faults =
+      DrawFaults(mixture, SimulatedCluster::SpecOf(scenario.cluster), seed);
   return scenario;
 }
 
 Scenario DrawScenario(uint64_t seed) {
   RandomStream random(FoldIn(seed, "mixture"));
-  return DrawScenario(DrawMixture(&random), seed);
+  const FaultMixture mixture = DrawMixture(&random);
+  // The successor of a coordinator learns from a journal which task serves,
+  // and there is none.
+  const bool may_have_copies =
+      !mixture.kills_coordinators && !mixture.replaces_coordinators;
+  return DrawScenario(mixture, seed,
+                      may_have_copies && random.Below(2) == 0 ? 2 : 1);
 }
 
 int SimulateTraining(Scheduler& scheduler, RunReport* report) {
   return Simulate(scheduler, DrawScenario(scheduler.seed()), report);
+}
+
+int SimulateCopies(Scheduler& scheduler, RunReport* report) {
+  const FaultMixture mixture = {.fault_count = 8,
+                                .pause_max = absl::Milliseconds(500),
+                                .kills_servers = true,
+                                .stops_servers = true,
+                                .breaks_connections = true,
+                                .closes_paths = true};
+  return Simulate(scheduler,
+                  DrawScenario(mixture, scheduler.seed(),
+                               /*server_copy_count=*/2),
+                  report);
 }
 
 int Simulate(Scheduler& scheduler, const Scenario& scenario,
@@ -118,7 +142,7 @@ int Simulate(Scheduler& scheduler, const Scenario& scenario,
   auto& report = *new TrainingReport;
   SimulatedCluster* cluster = nullptr;
   cluster = new SimulatedCluster(
-      &scheduler, &network, {}, [&](const TaskIdentity& self) {
+      &scheduler, &network, scenario.cluster, [&](const TaskIdentity& self) {
         return Train(cluster->spec(), self, &network, scenario.training,
                      &record, &history, &report);
       });

@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "tests/simulation/cluster/faults.h"
+#include "tests/simulation/cluster/simulated_cluster.h"
 #include "tests/simulation/cluster/training.h"
 #include "tests/simulation/network/simulated_network.h"
 #include "tests/simulation/scheduler/scheduler.h"
@@ -34,12 +35,14 @@ inline constexpr absl::string_view kStates[] = {
     "the coordinator was restarted",
     "a push arrived again after it was applied",
     "a call arrived twice",
+    "the copy of a server took over",
 };
 
 struct Scenario {
   // How often threads pause, and for how long: see Scheduler::SetPauses().
   int pause_one_in = 0;
   absl::Duration pause_max;
+  SimulatedClusterOptions cluster;
   TrainingOptions training;
   SimulatedNetworkOptions network;
   std::vector<PlannedFault> faults;
@@ -47,8 +50,10 @@ struct Scenario {
 
 // The scenario depends on `seed` alone, and not on what the scheduler chooses.
 Scenario DrawScenario(uint64_t seed);
-// The same with faults of this mixture.
-Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed);
+// The same with faults of this mixture, and with so many tasks that have the
+// state of each server.
+Scenario DrawScenario(const FaultMixture& mixture, uint64_t seed,
+                      int server_copy_count = 1);
 
 // Trains on a simulated cluster, with the choices of `scheduler`. Writes a
 // timeline to standard error, and what FindViolations() returns. Returns 0 if
@@ -57,6 +62,8 @@ int Simulate(Scheduler& scheduler, const Scenario& scenario, RunReport* report);
 
 // The same with the scenario of the scheduler's seed.
 int SimulateTraining(Scheduler& scheduler, RunReport* report);
+// The same with copies of servers, and with faults that concern them.
+int SimulateCopies(Scheduler& scheduler, RunReport* report);
 
 }  // namespace muster::sim
 

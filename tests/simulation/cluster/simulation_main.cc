@@ -19,6 +19,8 @@ ABSL_FLAG(int, seeds, 10, "How many seeds to run.");
 ABSL_FLAG(uint64_t, first_seed, 0, "The first seed.");
 ABSL_FLAG(bool, twice, false,
           "Runs each seed twice and fails if a choice differs.");
+ABSL_FLAG(bool, copies, false,
+          "All seeds have copies of servers, and faults that concern them.");
 ABSL_FLAG(int, processes, 0, "How many seeds run at once; 0: one per CPU.");
 ABSL_FLAG(std::string, output_folder, "/tmp/muster_simulation",
           "Where the timeline of each seed is written.");
@@ -45,7 +47,8 @@ int Main() {
   options.process_count = absl::GetFlag(FLAGS_processes);
   options.output_folder = absl::GetFlag(FLAGS_output_folder);
   std::filesystem::create_directories(options.output_folder);
-  const auto runs = RunSeeds(options, SimulateTraining);
+  const auto runs = RunSeeds(
+      options, absl::GetFlag(FLAGS_copies) ? SimulateCopies : SimulateTraining);
   if (!runs.ok()) {
     std::cerr << runs.status() << "\n";
     return 2;

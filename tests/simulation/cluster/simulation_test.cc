@@ -58,6 +58,12 @@ TEST(SimulationTest, RecoversServersThatDieWhileVariablesAreCreated) {
   EXPECT_GT(restarted_count, 0);
 }
 
+// Whichever task is lost and whenever, a push that was acknowledged is not
+// lost, and none is applied twice.
+TEST(SimulationTest, CopiesOfServersTakeOver) {
+  ExpectSuccess(300, SimulateCopies);
+}
+
 TEST(SimulationTest, RepeatsTheRunsOfASeed) {
   std::set<uint64_t> hashes;
   for (const SeedRun& run :

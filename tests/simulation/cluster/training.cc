@@ -326,6 +326,7 @@ absl::Status Train(const ClusterSpec& cluster, const TaskIdentity& self,
   ClusterConnection::Options options =
       BeginCoordinator(training, record, history);
   options.cluster = cluster;
+  options.server_copy_count = training.server_copy_count;
   options.self = self;
   ASSIGN_OR_RETURN(options.partitioner,
                    MakeFixedShardsPartitioner(kShardCount));
@@ -351,6 +352,7 @@ absl::Status Train(const ClusterSpec& cluster, const TaskIdentity& self,
   report->retried_step_count += counters.requeued_count;
   report->lost_worker_count += counters.lost_count;
   report->lost_server_count += connection->server_watch().counters().lost_count;
+  report->takeover_count += connection->recovery().restored_count();
   const absl::Status end = connection->WithLoss(status);
   connection->EndJob(end);
   return end;

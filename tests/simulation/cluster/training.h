@@ -21,6 +21,8 @@ struct TrainingOptions {
   int steps_per_join = 1;
   // How many steps one worker runs concurrently.
   int closures_in_flight = 1;
+  // Number of tasks that have the state of each of the two servers.
+  int server_copy_count = 1;
 };
 
 // What outlives the coordinators of a job, as on a disk.
@@ -38,6 +40,7 @@ struct TrainingReport {
   int64_t retried_step_count = 0;
   int64_t lost_worker_count = 0;
   int64_t lost_server_count = 0;
+  int64_t takeover_count = 0;
 };
 
 // The program of a coordinator: connects to the cluster, continues the job of
