@@ -148,9 +148,9 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& address,
                                                int worker) {
   RemoteVariableStore::Options options;
   options.tasks.push_back({.address = address,
-                             .peer_task_type = "ps",
-                             .caller = {"worker", worker, RandomIdentity()},
-                             .job_id = "benchmark"});
+                           .peer_task_type = "ps",
+                           .caller = {"worker", worker, RandomIdentity()},
+                           .job_id = "benchmark"});
   return OrDie(RemoteVariableStore::Open(Network::Grpc(), std::move(options)));
 }
 

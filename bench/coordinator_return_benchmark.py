@@ -36,15 +36,15 @@ EPOCH = re.compile(r"end of epoch (\d+)")
 class Run:
     """A run of launch whose output is read on a thread."""
 
-    def __init__(self, folder, until):
+    def __init__(self, folder, until, ps=2, settings=()):
         binaries = ROOT / "bazel-bin"
         self.process = subprocess.Popen(
             [
-                binaries / "deploy/launch/launch", "--workers=2", "--ps=2",
+                binaries / "deploy/launch/launch", "--workers=2", f"--ps={ps}",
                 "--restart=100000", f"--run_dir={folder}",
                 f"--program={binaries}/tests/faults/fit_counting_program",
                 "--", "--set", "epochs=1000000", "--set", f"steps={STEPS}",
-                "--set", f"until={until}",
+                "--set", f"until={until}", *settings,
             ],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.changed = threading.Condition()

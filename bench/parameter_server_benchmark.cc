@@ -8,13 +8,11 @@
 //
 // "protected" measures the steps of protection_benchmark.py. The variables in
 // benchmark_network.h select the protection. With
-// MUSTER_BENCHMARK_SERVER_LOG=FOLDER servers keep logs there.
+// MUSTER_BENCHMARK_SERVER_LOG=FOLDER servers keep logs there. With
+// MUSTER_BENCHMARK_COPIES=1 each has a copy in another process.
 //
 // The program runs itself as servers and workers.
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,7 +32,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "bench/benchmark_copy.h"
 #include "bench/benchmark_network.h"
+#include "bench/child_process.h"
 #include "bench/measure.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/check.h"
@@ -145,42 +145,6 @@ class Lanes {
 
 // ---- Processes.
 
-// Runs this program as a child process. The child writes its results to the
-// descriptor in its last argument.
-class Child {
- public:
-  explicit Child(std::vector<std::string> arguments) {
-    int ends[2];
-    MUSTER_CHECK(pipe(ends) == 0);
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    arguments.insert(arguments.begin(), "parameter_server_benchmark");
-    arguments.push_back(absl::StrCat(ends[1]));
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    MUSTER_CHECK(posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr,
-                             argv.data(), environ) == 0);
-    close(ends[1]);
-    output_ = fdopen(ends[0], "r");
-  }
-  ~Child() {
-    waitpid(pid_, nullptr, 0);
-    std::fclose(output_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  std::string ReadLine() {
-    char line[256] = "";
-    MUSTER_CHECK(std::fgets(line, sizeof(line), output_) != nullptr);
-    return std::string(absl::StripSuffix(line, "\n"));
-  }
-
- private:
-  pid_t pid_ = 0;
-  FILE* output_ = nullptr;
-};
-
 void WriteLine(int descriptor, const std::string& text) {
   const std::string line = text + "\n";
   MUSTER_CHECK(write(descriptor, line.data(), line.size()) ==
@@ -222,8 +186,7 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
     server.job_id = "benchmark";
     options.tasks.push_back(server);
   }
-  options.partitioner =
-      Check(MakeFixedShardsPartitioner(options.tasks.size()));
+  options.partitioner = Check(MakeFixedShardsPartitioner(options.tasks.size()));
   auto store = Check(RemoteVariableStore::Open(network, std::move(options)));
   store->NoteScheduled(~uint64_t{0});
   return store;
@@ -234,11 +197,13 @@ class Servers {
  public:
   Servers(int count, LaneKind lane) {
     for (int i = 0; i < count; ++i) {
-      children_.push_back(std::make_unique<Child>(
+      children_.push_back(std::make_unique<ChildProcess>(
+          "parameter_server_benchmark",
           std::vector<std::string>{"serve", absl::StrCat(i)}));
       if (i > 0) addresses_ += ",";
       addresses_ += children_.back()->ReadLine();
     }
+    if (std::getenv("MUSTER_BENCHMARK_COPIES") != nullptr) KeepCopies(count);
     store_ = OpenStore(addresses_, 0, lane);
   }
   ~Servers() { Check(store_->ShutdownServers(0)); }
@@ -247,7 +212,19 @@ class Servers {
   RemoteVariableStore& store() { return *store_; }
 
  private:
-  std::vector<std::unique_ptr<Child>> children_;
+  void KeepCopies(int count) {
+    const std::vector<std::string> sources = absl::StrSplit(addresses_, ',');
+    for (int i = 0; i < count; ++i) {
+      children_.push_back(std::make_unique<ChildProcess>(
+          "parameter_server_benchmark",
+          std::vector<std::string>{"serve", absl::StrCat(count + i)}));
+      copies_.push_back(std::make_unique<BenchmarkCopy>(
+          i, sources[i], count + i, children_.back()->ReadLine()));
+    }
+  }
+
+  std::vector<std::unique_ptr<ChildProcess>> children_;
+  std::vector<std::unique_ptr<BenchmarkCopy>> copies_;
   std::string addresses_;
   std::unique_ptr<RemoteVariableStore> store_;
 };
@@ -333,9 +310,10 @@ Figure MeasureDense(const std::string& optimizer, int worker_count,
   Servers servers(1, lane);
   Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
   { DenseStep(&servers.store(), kDenseCount, Shape({1024, 1024}), true); }
-  std::vector<std::unique_ptr<Child>> workers;
+  std::vector<std::unique_ptr<ChildProcess>> workers;
   for (int i = 1; i <= worker_count; ++i) {
-    workers.push_back(std::make_unique<Child>(
+    workers.push_back(std::make_unique<ChildProcess>(
+        "parameter_server_benchmark",
         std::vector<std::string>{"work", servers.addresses(), absl::StrCat(i),
                                  absl::StrCat(static_cast<int>(lane))}));
   }

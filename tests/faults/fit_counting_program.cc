@@ -87,7 +87,9 @@ absl::Status Train(Task& task) {
   ASSIGN_OR_RETURN(const int64_t steps_per_execution,
                    NumberOf(task, "steps_per_execution"));
   ASSIGN_OR_RETURN(const int64_t custom_steps, NumberOf(task, "custom_steps"));
+  ASSIGN_OR_RETURN(const int64_t ps_copies, NumberOf(task, "ps_copies"));
   ParameterServerStrategyOptions options;
+  options.server_copy_count = static_cast<int>(ps_copies);
   ASSIGN_OR_RETURN(options.partitioner, MakeFixedShardsPartitioner(2));
   ASSIGN_OR_RETURN(const std::unique_ptr<ParameterServerStrategy> strategy,
                    ParameterServerStrategy::Create(task, options));
@@ -150,5 +152,6 @@ int main(int argc, char** argv) {
        {"steps", "100", "Steps of an epoch."},
        {"steps_per_execution", "1", "Steps of a closure."},
        {"custom_steps", "0", "Closures of a custom loop before Fit()."},
+       {"ps_copies", "1", "Tasks that have the state of each server."},
        {"until", "", "Ends after an epoch if this file exists."}});
 }

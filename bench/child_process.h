@@ -1,0 +1,58 @@
+#ifndef BENCH_CHILD_PROCESS_H_
+#define BENCH_CHILD_PROCESS_H_
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/core/base/check.h"
+
+namespace muster {
+
+// Runs this program as a child process. The child writes its results to the
+// descriptor in its last argument. An error ends the benchmark.
+class ChildProcess {
+ public:
+  ChildProcess(const std::string& program, std::vector<std::string> arguments) {
+    int ends[2];
+    MUSTER_CHECK(pipe(ends) == 0);
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    arguments.insert(arguments.begin(), program);
+    arguments.push_back(absl::StrCat(ends[1]));
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    MUSTER_CHECK(posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr,
+                             argv.data(), environ) == 0);
+    close(ends[1]);
+    output_ = fdopen(ends[0], "r");
+  }
+  ~ChildProcess() {
+    waitpid(pid_, nullptr, 0);
+    std::fclose(output_);
+  }
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Blocks until the child has written a line, or has ended.
+  std::string ReadLine() {
+    char line[256] = "";
+    MUSTER_CHECK(std::fgets(line, sizeof(line), output_) != nullptr);
+    return std::string(absl::StripSuffix(line, "\n"));
+  }
+
+ private:
+  pid_t pid_ = 0;
+  FILE* output_ = nullptr;
+};
+
+}  // namespace muster
+
+#endif  // BENCH_CHILD_PROCESS_H_
