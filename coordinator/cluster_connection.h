@@ -195,6 +195,7 @@ class ClusterConnection {
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;
+  static std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster);
   // Tells each task over its channel to exit. Returns the tasks that could not
   // be told, each with the reason.
   static std::map<TaskId, absl::Status> EndTasks(
@@ -227,6 +228,9 @@ class ClusterConnection {
   // because it lost a parameter server.
   bool EndedByLostServer(const absl::Status& status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For tasks that may not have started yet.
+  static constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 
   const Options options_;
   Network* const network_;

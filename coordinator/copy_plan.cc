@@ -39,8 +39,9 @@ CopyStep StepOfServing(const CopyView& view, const ServerWatch::State& serving,
     return {CopyAction::kNoteComplete, other.task};
   }
   // It waits for a holder that may not take over.
-  if (copy.is_complete() && !is_kept)
+  if (copy.is_complete() && !is_kept) {
     return {CopyAction::kDropCopy, other.task};
+  }
   const bool may_hold = other.lost.ok() && other.incarnation != 0;
   if (may_hold && !is_kept) return {CopyAction::kKeepCopy, other.task};
   return {};

@@ -106,7 +106,7 @@ ServerWatch::State ServerCopies::StateOf(
         "the state of ps ", server.view.serving_task,
         " is about to be served by ps ", OtherTask(server.view.serving_task)));
   }
-  // Whoever has a copy can end without a save.
+  // A task that has a copy can end without a save.
   if (server.view.has_complete_copy) state.is_ending = false;
   return state;
 }

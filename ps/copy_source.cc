@@ -412,8 +412,9 @@ void CopySource::OnEnd(Session* session, const absl::Status& why) {
       is_sending_ = false;
       problem_ = absl::StrCat(session_->peer(), " has taken over");
       status = absl::UnavailableError(problem_);
-      for (Waiter& waiter : waiters_)
+      for (Waiter& waiter : waiters_) {
         released.push_back(std::move(waiter.then));
+      }
       waiters_.clear();
     } else if (session == session_.get()) {
       Break(std::string(why.message()));

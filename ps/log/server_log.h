@@ -101,10 +101,9 @@ class ServerLog final : public ChangeRecorder {
   // the log.
   //   kDataLoss  the record cannot be written and the log cannot be removed:
   //              the change must not be made
-  absl::Status Append(
-      proto::ServerLogRecord record,
-      absl::Span<const absl::Span<const uint8_t>> pieces = {}) override
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Append(proto::ServerLogRecord record,
+                      absl::Span<const absl::Span<const uint8_t>> pieces = {})
+      override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the log and records nothing more.
   absl::Status Abandon(absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);

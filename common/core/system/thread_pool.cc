@@ -82,8 +82,7 @@ void ThreadPool::ParallelFor(
     if (count > 0) body(0, count);
     return;
   }
-  Countdown unfinished(
-      static_cast<int>((count + piece - 1) / piece) - 1);
+  Countdown unfinished(static_cast<int>((count + piece - 1) / piece) - 1);
   for (int64_t begin = piece; begin < count; begin += piece) {
     const int64_t end = std::min(count, begin + piece);
     Schedule([&unfinished, body, begin, end] {
