@@ -201,9 +201,10 @@ int64_t TrainerBytes(const Needs& needs, int64_t replica_count) {
 
 std::vector<TaskNeed> NeedsByTask(const Needs& needs,
                                   const ClusterConfig& config,
-                                  int64_t replica_count) {
+                                  int64_t replica_count, int ps_copies) {
   const VariableMemory& variables = needs.variables;
-  const int64_t state_bytes = variables.weight_bytes + variables.slot_bytes;
+  const int64_t state_bytes =
+      (variables.weight_bytes + variables.slot_bytes) * ps_copies;
   if (config.IsAlone() && config.task.type != TaskType::kEvaluator) {
     return {{"this process", TrainerBytes(needs, replica_count)}};
   }
@@ -277,7 +278,9 @@ absl::Status CheckJob(ResolvedJob& job, const ClusterConfig& config,
   }
   ASSIGN_OR_RETURN(needs.table_bytes,
                    TableBytes(job.job().train(), parts.front()));
-  WriteNeeds(NeedsByTask(needs, config, replica_count), output);
+  const int ps_copies =
+      std::max(1, job.job().strategy().parameter_server().ps_copies());
+  WriteNeeds(NeedsByTask(needs, config, replica_count, ps_copies), output);
   return absl::OkStatus();
 }
 

@@ -72,6 +72,18 @@ TEST(LossCostTest, AServerMayRestoreItsLog) {
                          "training so far"));
 }
 
+TEST(LossCostTest, ACopyTakesOverFromAServer) {
+  const absl::StatusOr<ClusterConfig> config =
+      ParseTfConfig(kServers, "TF_CONFIG");
+  ASSERT_OK(config);
+  proto::TrainingJob job;
+  job.mutable_strategy()->mutable_parameter_server()->set_ps_copies(2);
+  EXPECT_THAT(
+      DescribeLossCost(job, *config, absl::Minutes(1), absl::ZeroDuration()),
+      StartsWith("a lost parameter server costs nothing: the task with its "
+                 "copy takes over (ps_copies)"));
+}
+
 TEST(LossCostTest, WorkersCanContinueWithoutALostOne) {
   const absl::StatusOr<ClusterConfig> config =
       ParseTfConfig(kWorkers, "TF_CONFIG");
