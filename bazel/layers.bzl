@@ -24,6 +24,7 @@ LAYERS = [
     ["common/compute/autodiff", "common/compute/variables"],
     ["common/compute/runtime"],
     ["common/compute/conformance"],
+    ["common/compute/stablehlo"],
     ["common/dataset"],
     ["common/learn/nn"],
     ["common/learn/strategy"],
