@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-absl::Status Refuse(const Node& node, absl::string_view reason) {
+absl::Status RefuseNode(const Node& node, absl::string_view reason) {
   return absl::UnimplementedError(
       absl::StrCat(node.op, " \"", node.name,
                    "\" has no translation to StableHLO: ", reason));
@@ -25,17 +25,18 @@ absl::Status Refuse(const Node& node, absl::string_view reason) {
 absl::Status CheckNode(const Node& node) {
   for (const TensorType& type : node.outputs) {
     if (type.dtype == DType::kString) {
-      return Refuse(node,
-                    "devices have no strings; compute what depends on "
-                    "them in the dataset");
+      return RefuseNode(node,
+                        "devices have no strings; compute what depends on "
+                        "them in the dataset");
     }
   }
   if (node.op == kParameterOp || node.op == kConstantOp) {
     return absl::OkStatus();
   }
   const HloTranslation* const translation = FindHloTranslation(node.op);
-  if (translation == nullptr) return Refuse(node, "the op is unknown");
-  if (!translation->refusal.empty()) return Refuse(node, translation->refusal);
+  if (translation == nullptr) return RefuseNode(node, "the op is unknown");
+  if (!translation->refusal.empty())
+    return RefuseNode(node, translation->refusal);
   return absl::OkStatus();
 }
 
@@ -117,7 +118,8 @@ absl::StatusOr<HloValues> TranslateGraph(const HloStepContext& step,
     }
     const OpSchema& schema = BuiltinOps().FindOrPlain(node.op);
     if (schema.uses_variable() || schema.effect == OpEffect::kDescribeStep) {
-      if (variables == nullptr) return Refuse(node, "there are no variables");
+      if (variables == nullptr)
+        return RefuseNode(node, "there are no variables");
       ASSIGN_OR_RETURN(values[i], variables->Translate(typed, node, inputs));
       continue;
     }
@@ -139,7 +141,7 @@ absl::StatusOr<std::string> GraphToStableHlo(const Graph& typed,
   for (const int parameter : typed.parameters) {
     const TensorType& type = typed.nodes[parameter].outputs[0];
     if (type.dtype == DType::kString) {
-      return Refuse(typed.nodes[parameter], "devices have no strings");
+      return RefuseNode(typed.nodes[parameter], "devices have no strings");
     }
     parameters.push_back(builder.AddParameter(HloTypeOf(type)));
   }

@@ -104,11 +104,14 @@ std::string HloList(absl::Span<const int64_t> values) {
   return absl::StrCat("[", absl::StrJoin(values, ", "), "]");
 }
 
-HloValue HloBuilder::AddParameter(const HloType& type, bool is_donated) {
+HloValue HloBuilder::AddParameter(const HloType& type, int donated_to) {
   const std::string name = absl::StrCat("%arg", parameter_count_);
   absl::StrAppend(&parameters_, parameter_count_ == 0 ? "" : ", ", name, ": ",
-                  type.ToString(),
-                  is_donated ? " {jax.buffer_donor = true}" : "");
+                  type.ToString());
+  if (donated_to != kNoResult) {
+    absl::StrAppend(&parameters_, " {tf.aliasing_output = ", donated_to,
+                    " : i32}");
+  }
   ++parameter_count_;
   return {this, name, type};
 }

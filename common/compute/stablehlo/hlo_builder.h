@@ -39,6 +39,13 @@ struct HloValue {
 
   const Shape& shape() const { return type.shape; }
   int rank() const { return type.shape.rank(); }
+
+  // Found by the functions of common/compute/functions, and does not hide the
+  // function of that name for numbers.
+  friend HloValue sqrt(const HloValue& x) { return SquareRoot(x); }
+
+ private:
+  static HloValue SquareRoot(const HloValue& x);
 };
 using HloValues = std::vector<HloValue>;
 
@@ -58,9 +65,11 @@ class HloBuilder {
   HloBuilder(const HloBuilder&) = delete;
   HloBuilder& operator=(const HloBuilder&) = delete;
 
-  // Adds a parameter. The memory of a donated one belongs to the program: it
-  // may be that of a result.
-  HloValue AddParameter(const HloType& type, bool is_donated = false);
+  static constexpr int kNoResult = -1;
+
+  // Adds a parameter. Its memory becomes that of the result `donated_to`, if
+  // any, which has the same type; callers cannot use the argument afterwards.
+  HloValue AddParameter(const HloType& type, int donated_to = kNoResult);
   int parameter_count() const { return parameter_count_; }
 
   // Adds an operation. `op` is its full name, "stablehlo.add". `attributes` are

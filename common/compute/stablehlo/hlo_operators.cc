@@ -92,7 +92,9 @@ HloValue Abs(const HloValue& x) {
   return x.type.element[0] == 'u' ? x : Unary("stablehlo.abs", x);
 }
 HloValue Tanh(const HloValue& x) { return Unary("stablehlo.tanh", x); }
-HloValue sqrt(const HloValue& x) { return Unary("stablehlo.sqrt", x); }
+HloValue HloValue::SquareRoot(const HloValue& x) {
+  return Unary("stablehlo.sqrt", x);
+}
 
 HloValue FilledLike(const HloValue& x, double value) {
   return x.builder->Constant(x.type, value);

@@ -48,8 +48,6 @@ HloValue Log(const HloValue& x);
 HloValue Log1p(const HloValue& x);
 HloValue Abs(const HloValue& x);
 HloValue Tanh(const HloValue& x);
-// In lower case, as the functions of common/compute/functions call it.
-HloValue sqrt(const HloValue& x);
 
 // A constant of the type of `x`, in every element.
 HloValue FilledLike(const HloValue& x, double value);
@@ -90,6 +88,16 @@ HloValue AllReduce(HloReduction reduction, const HloValue& x,
 // each index of their first `batch_rank` axes, which are equal.
 HloValue Contract(const HloValue& a, int64_t axis_a, const HloValue& b,
                   int64_t axis_b, int batch_rank);
+
+// ---- Rows. `indices` are i32 or i64 of any rank; they stand in place of axis
+// `axis` in the shape of the rows.
+
+// Reads the nearest row for an index that is out of range.
+HloValue GatherRows(const HloValue& x, const HloValue& indices, int axis);
+// Returns an array of `type` that is 0 but for the sums of the rows with equal
+// indices. Drops rows whose index is out of range.
+HloValue ScatterRows(const HloType& type, const HloValue& indices,
+                     const HloValue& rows, int axis);
 
 // Returns the axes as indices from 0 on; axes of a rank may be negative.
 std::vector<int64_t> NormalizedAxes(absl::Span<const int64_t> axes, int rank);

@@ -57,33 +57,44 @@ HloValue PositionsInRows(const HloValue& indices) {
 
 }  // namespace
 
-HloValue GatherToHlo(const HloNode& node) {
-  const HloValue& x = node.input(0);
-  const HloValue& indices = node.input(1);
-  const int axis = node.AxisOf(x.rank());
+HloValue GatherRows(const HloValue& x, const HloValue& indices, int axis) {
+  const std::vector<int64_t> slice_axes =
+      SliceAxes(x.rank(), axis, indices.rank());
   std::vector<int64_t> sizes(x.shape().dims().begin(), x.shape().dims().end());
-  sizes[axis] = 1;
-  if (x.shape().dim(axis) == 0 || node.output().shape.element_count() == 0) {
-    return node.builder().Constant(node.output(), 0);
+  std::vector<int64_t> dims(sizes.begin(), sizes.begin() + axis);
+  dims.insert(dims.end(), indices.shape().dims().begin(),
+              indices.shape().dims().end());
+  dims.insert(dims.end(), sizes.begin() + axis + 1, sizes.end());
+  const HloType type = {x.type.element, Shape(absl::MakeConstSpan(dims))};
+  if (x.shape().element_count() == 0 || type.shape.element_count() == 0) {
+    return x.builder->Constant(type, 0);
   }
-  return node.builder().Emit(
-      "stablehlo.gather", {x, indices}, node.output(),
+  sizes[axis] = 1;
+  return x.builder->Emit(
+      "stablehlo.gather", {x, indices}, type,
       absl::StrCat("dimension_numbers = #stablehlo.gather<offset_dims = ",
-                   HloList(SliceAxes(x.rank(), axis, indices.rank())),
-                   ", collapsed_slice_dims = ", HloList({axis}),
-                   ", start_index_map = ", HloList({axis}),
+                   HloList(slice_axes), ", collapsed_slice_dims = ",
+                   HloList({axis}), ", start_index_map = ", HloList({axis}),
                    ", index_vector_dim = ", indices.rank(), ">, slice_sizes = ",
                    HloArray(sizes), ", indices_are_sorted = false"));
 }
 
-HloValue ScatterRowsLikeToHlo(const HloNode& node) {
-  const HloValue& indices = node.input(1);
-  const HloType& output = node.output();
-  const int axis = node.AxisOf(output.shape.rank());
+HloValue ScatterRows(const HloType& type, const HloValue& indices,
+                     const HloValue& rows, int axis) {
   return ScatterAdd(
-      output, indices, node.input(0),
-      ScatterAttributes(SliceAxes(output.shape.rank(), axis, indices.rank()),
+      type, indices, rows,
+      ScatterAttributes(SliceAxes(type.shape.rank(), axis, indices.rank()),
                         {axis}, indices.rank()));
+}
+
+HloValue GatherToHlo(const HloNode& node) {
+  return GatherRows(node.input(0), node.input(1),
+                    node.AxisOf(node.input(0).rank()));
+}
+
+HloValue ScatterRowsLikeToHlo(const HloNode& node) {
+  return ScatterRows(node.output(), node.input(1), node.input(0),
+                     node.AxisOf(node.output().shape.rank()));
 }
 
 HloValue TakeAlongRowsToHlo(const HloNode& node) {

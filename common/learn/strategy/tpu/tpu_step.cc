@@ -1,0 +1,208 @@
+#include "common/learn/strategy/tpu/tpu_step.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/runtime/graph_rewrites.h"
+#include "common/compute/runtime/typed_graph.h"
+#include "common/compute/runtime/variable_uses.h"
+#include "common/compute/stablehlo/graph_translator.h"
+#include "common/compute/stablehlo/step_program.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// A step that takes longer counts as hanging.
+constexpr absl::Duration kStepTimeout = absl::Minutes(10);
+
+int64_t RowsOf(const Tensor& argument) {
+  return argument.shape().rank() == 0 ? -1 : argument.shape().dim(0);
+}
+
+// Returns the tensors one behind the other, along their rows.
+Tensor ConcatRows(const std::vector<Tensor>& parts) {
+  Shape shape = parts[0].shape();
+  int64_t rows = 0;
+  for (const Tensor& part : parts) rows += part.shape().dim(0);
+  shape.set_dim(0, rows);
+  Tensor all(parts[0].dtype(), shape);
+  uint8_t* next = all.mutable_raw_data();
+  for (const Tensor& part : parts) {
+    std::memcpy(next, part.raw_data(), part.size_bytes());
+    next += part.size_bytes();
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TpuStep>> TpuStep::Create(
+    const Graph& step, std::shared_ptr<TpuSystem> system,
+    TpuVariableStore* variables, Results results) {
+  Graph live = DropDeadNodes(step, BuiltinOps());
+  RETURN_IF_ERROR(CheckTranslatable(live));
+  std::vector<VariableUse> uses = FindVariableUses(live, BuiltinOps());
+  for (const VariableUse& use : uses) {
+    RETURN_IF_ERROR(variables->Describe(use.name).status());
+  }
+  return absl::WrapUnique(new TpuStep(std::move(live), std::move(uses),
+                                      std::move(system), variables, results));
+}
+
+TpuStep::TpuStep(Graph step, std::vector<VariableUse> uses,
+                 std::shared_ptr<TpuSystem> system, TpuVariableStore* variables,
+                 Results results)
+    : step_(std::move(step)),
+      uses_(std::move(uses)),
+      system_(std::move(system)),
+      variables_(*variables),
+      results_(results) {}
+
+bool TpuStep::changes_variables() const {
+  return std::any_of(uses_.begin(), uses_.end(),
+                     [](const VariableUse& use) { return use.is_updated; });
+}
+
+bool TpuStep::Divides(absl::Span<const Tensor> arguments) const {
+  const int64_t rows = arguments.empty() ? -1 : RowsOf(arguments[0]);
+  if (rows <= 0 || rows % system_->device_count() != 0) return false;
+  return std::all_of(
+      arguments.begin(), arguments.end(),
+      [&](const Tensor& argument) { return RowsOf(argument) == rows; });
+}
+
+absl::StatusOr<std::vector<TpuStep::Buffers>> TpuStep::CopyArguments(
+    absl::Span<const Tensor> arguments, bool divides_batch) const {
+  std::vector<Buffers> copies(system_->device_count());
+  for (int replica = 0; replica < system_->device_count(); ++replica) {
+    for (const Tensor& argument : arguments) {
+      Tensor part = argument;
+      if (divides_batch) {
+        const int64_t rows = RowsOf(argument) / system_->device_count();
+        part = argument.SliceRows(replica * rows, (replica + 1) * rows);
+      }
+      ASSIGN_OR_RETURN(std::unique_ptr<PjrtBuffer> buffer,
+                       system_->client().CopyToDevice(part, replica));
+      copies[replica].push_back(std::move(buffer));
+    }
+  }
+  return copies;
+}
+
+absl::StatusOr<const PjrtExecutable*> TpuStep::FindProgram(
+    absl::Span<const Tensor> arguments, bool divides_batch,
+    const TpuVariableStore::StepState& state) {
+  const int replica_count = system_->device_count();
+  std::vector<TensorType> types;
+  std::string key = state.structure;
+  for (const Tensor& argument : arguments) {
+    TensorType& type = types.emplace_back(argument.type());
+    if (divides_batch) {
+      type.shape.set_dim(0, type.shape.dim(0) / replica_count);
+    }
+    absl::StrAppend(&key, type.ToString(), divides_batch ? "/" : " ");
+  }
+  std::unique_ptr<PjrtExecutable>& program = programs_[key];
+  if (program != nullptr) return program.get();
+  if (types.size() != step_.parameters.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the step has ", step_.parameters.size(),
+                     " parameters and got ", types.size(), " arguments"));
+  }
+  // Collectives of the graph see all replicas.
+  const std::vector<std::vector<TensorType>> of_replicas(
+      divides_batch ? replica_count : 1, types);
+  ASSIGN_OR_RETURN(const Graph typed,
+                   WithTypes(step_, BuiltinOps(), of_replicas, 0));
+  ASSIGN_OR_RETURN(
+      const StepProgram made,
+      MakeStepProgram(
+          typed, state.variables,
+          {.replica_count = replica_count,
+           .divides_batch = divides_batch,
+           .rows_per_replica = types.empty() || types[0].shape.rank() == 0
+                                   ? 0
+                                   : types[0].shape.dim(0),
+           .sums_results = results_ == Results::kSummed}));
+  ASSIGN_OR_RETURN(program, system_->client().Compile(
+                                made.module, {.replica_count = replica_count}));
+  return program.get();
+}
+
+absl::StatusOr<std::vector<TpuStep::Buffers>> TpuStep::Execute(
+    const PjrtExecutable& program, const TpuVariableStore::StepState& state,
+    uint64_t step_seed, std::vector<Buffers>* arguments) const {
+  const Tensor coefficients =
+      Tensor::FromSpan<float>({static_cast<int64_t>(state.coefficients.size())},
+                              absl::MakeConstSpan(state.coefficients));
+  const Tensor seed = Tensor::Scalar<int64_t>(static_cast<int64_t>(step_seed));
+  std::vector<std::vector<const PjrtBuffer*>> all(system_->device_count());
+  for (int replica = 0; replica < system_->device_count(); ++replica) {
+    std::vector<const PjrtBuffer*>& of_replica = all[replica];
+    for (const auto& buffer : (*arguments)[replica]) {
+      of_replica.push_back(buffer.get());
+    }
+    of_replica.insert(of_replica.end(), state.arguments[replica].begin(),
+                      state.arguments[replica].end());
+    for (const Tensor& tensor : {coefficients, seed}) {
+      ASSIGN_OR_RETURN(std::unique_ptr<PjrtBuffer> buffer,
+                       system_->client().CopyToDevice(tensor, replica));
+      of_replica.push_back(buffer.get());
+      (*arguments)[replica].push_back(std::move(buffer));
+    }
+  }
+  return program.ExecuteOnAll(all);
+}
+
+absl::Status TpuStep::Start(absl::Span<const Tensor> arguments,
+                            uint64_t step_seed) {
+  Started step = {.divides_batch = Divides(arguments)};
+  ASSIGN_OR_RETURN(step.arguments,
+                   CopyArguments(arguments, step.divides_batch));
+  ASSIGN_OR_RETURN(
+      step.results,
+      variables_.RunStep(
+          uses_,
+          [&](const TpuVariableStore::StepState& state)
+              -> absl::StatusOr<std::vector<Buffers>> {
+            ASSIGN_OR_RETURN(const PjrtExecutable* const program,
+                             FindProgram(arguments, step.divides_batch, state));
+            return Execute(*program, state, step_seed, &step.arguments);
+          }));
+  started_.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::Status TpuStep::Finish(std::vector<Tensor>* results) {
+  const Started step = std::move(started_.front());
+  started_.pop_front();
+  const absl::Time deadline = absl::Now() + kStepTimeout;
+  const bool is_concatenated =
+      results_ == Results::kConcatenated && step.divides_batch;
+  const int source_count = is_concatenated ? system_->device_count() : 1;
+  results->clear();
+  for (size_t i = 0; i < step_.results.size(); ++i) {
+    std::vector<Tensor> parts;
+    for (int replica = 0; replica < source_count; ++replica) {
+      ASSIGN_OR_RETURN(Tensor part, step.results[replica][i]->ToHost(deadline));
+      parts.push_back(std::move(part));
+    }
+    if (parts.size() > 1 && parts[0].shape().rank() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("result ", i,
+                       " is a scalar; results of replicas are put one behind "
+                       "the other, so they are rows"));
+    }
+    results->push_back(parts.size() == 1 ? parts[0] : ConcatRows(parts));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster
