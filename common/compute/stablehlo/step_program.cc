@@ -215,6 +215,13 @@ absl::Status StepVariables::ApplyGradient(size_t variable, const Node& node,
   const auto limit = [&](absl::string_view attribute) {
     return node.attributes.GetOr<double>(attribute, 0.0);
   };
+  const bool is_clipped = limit("clipvalue") > 0 || limit("clipnorm") > 0 ||
+                          limit("global_clipnorm") > 0;
+  if (is_clipped && described.rule.gradients_per_update > 1) {
+    return RefuseVariable(name,
+                          "clipping of accumulated gradients has no "
+                          "translation to StableHLO; use one of the two");
+  }
   if (limit("global_clipnorm") > 0) {
     held_.push_back(
         {variable,

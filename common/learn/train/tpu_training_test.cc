@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,7 +22,12 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/dropout.h"
+#include "common/learn/nn/layers/activation_layer.h"
+#include "common/learn/nn/layers/batch_normalization.h"
+#include "common/learn/nn/layers/convolution.h"
 #include "common/learn/nn/layers/dense.h"
+#include "common/learn/nn/layers/flatten.h"
+#include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
 #include "common/learn/nn/sequential.h"
@@ -158,21 +164,114 @@ class TpuTrainingTest : public testing::Test {
   }
 };
 
-TEST_F(TpuTrainingTest, OneDeviceEqualsOneCpu) {
-  const Dataset data = Examples(10 * kBatch, {kFeatures}).Batch(kBatch);
+std::unique_ptr<MirroredStrategy> Mirrored(int replica_count) {
+  MirroredStrategyOptions options{.thread_count = 1};
+  for (int i = 0; i < replica_count; ++i) {
+    options.devices.push_back(absl::StrCat("cpu:", i));
+  }
+  return MirroredStrategy::Create(options).value();
+}
+
+// Expects that training on 1, 2 and 4 devices equals training on one CPU.
+void ExpectEqualsOneCpu(const std::function<Model()>& model,
+                        const Optimizer& optimizer, const Dataset& data,
+                        double tolerance = 1e-5) {
   const auto cpu = OneCpu();
-  const auto tpu = Tpu(1);
-  ASSERT_OK_AND_ASSIGN(
-      const Trained wanted,
-      Train(*cpu, Classifier(), OptionsWith(Sgd({.learning_rate = 0.1})), data,
-            3));
-  ASSERT_OK_AND_ASSIGN(
-      const Trained got,
-      Train(*tpu, Classifier(), OptionsWith(Sgd({.learning_rate = 0.1})), data,
-            3));
-  EXPECT_EQ(got.losses.size(), 30u);
-  EXPECT_LT(got.losses.back(), got.losses.front());
-  ExpectSame(got, wanted, 1e-5);
+  ASSERT_OK_AND_ASSIGN(const Trained wanted,
+                       Train(*cpu, model(), OptionsWith(optimizer), data, 3));
+  EXPECT_EQ(wanted.losses.size(), 30u);
+  for (const int device_count : {1, 2, 4}) {
+    SCOPED_TRACE(absl::StrCat(device_count, " devices"));
+    const auto tpu = Tpu(device_count);
+    ASSERT_OK_AND_ASSIGN(const Trained got,
+                         Train(*tpu, model(), OptionsWith(optimizer), data, 3));
+    ExpectSame(got, wanted, tolerance);
+  }
+}
+
+Dataset TenBatches() {
+  return Examples(10 * kBatch, {kFeatures}).Batch(kBatch);
+}
+
+TEST_F(TpuTrainingTest, MultilayerPerceptronEqualsOneCpu) {
+  ExpectEqualsOneCpu(Classifier, Sgd({.learning_rate = 0.1}), TenBatches());
+}
+
+TEST_F(TpuTrainingTest, MomentumEqualsOneCpu) {
+  ExpectEqualsOneCpu(
+      Classifier,
+      Sgd({.learning_rate = 0.05, .momentum = 0.9, .nesterov = true},
+          {.weight_decay = 0.01}),
+      TenBatches());
+}
+
+TEST_F(TpuTrainingTest, AdamEqualsOneCpu) {
+  ExpectEqualsOneCpu(Classifier, Adam({.learning_rate = 0.01}), TenBatches(),
+                     5e-5);
+}
+
+TEST_F(TpuTrainingTest, ClippedGradientsEqualThoseOfOneCpu) {
+  ExpectEqualsOneCpu(Classifier,
+                     Sgd({.learning_rate = 0.5}, {.global_clipnorm = 0.3}),
+                     TenBatches());
+  ExpectEqualsOneCpu(Classifier, Sgd({.learning_rate = 0.5}, {.clipnorm = 0.2}),
+                     TenBatches());
+  ExpectEqualsOneCpu(Classifier,
+                     Sgd({.learning_rate = 0.5}, {.clipvalue = 0.02}),
+                     TenBatches());
+}
+
+TEST_F(TpuTrainingTest, AccumulationAndAveragesEqualThoseOfOneCpu) {
+  ExpectEqualsOneCpu(Classifier,
+                     Sgd({.learning_rate = 0.1, .momentum = 0.9},
+                         {.gradient_accumulation_steps = 3,
+                          .use_ema = true,
+                          .ema_momentum = 0.9,
+                          .ema_overwrite_frequency = 4}),
+                     TenBatches());
+}
+
+TEST_F(TpuTrainingTest, DropoutDrawsTheNumbersOfOneCpu) {
+  const auto model = [] {
+    return Sequential({Dense(16, {.activation = Activation::kRelu}),
+                       Dropout(0.4), Dense(kClasses)});
+  };
+  ExpectEqualsOneCpu(model, Sgd({.learning_rate = 0.1}), TenBatches());
+}
+
+// The devices cannot divide the last batch, of 5 examples.
+TEST_F(TpuTrainingTest, SmallerLastBatchEqualsThatOfOneCpu) {
+  ExpectEqualsOneCpu(Classifier, Sgd({.learning_rate = 0.1}),
+                     Examples(9 * kBatch + 5, {kFeatures}).Batch(kBatch));
+}
+
+TEST_F(TpuTrainingTest, ConvolutionalNetworkEqualsOneCpu) {
+  const auto model = [] {
+    return Sequential({Conv2D(4, 3, {.activation = Activation::kRelu}),
+                       MaxPooling2D(2), Flatten(), Dense(kClasses)});
+  };
+  ExpectEqualsOneCpu(model, Sgd({.learning_rate = 0.05}),
+                     Examples(10 * kBatch, {8, 8, 1}).Batch(kBatch), 1e-4);
+}
+
+TEST_F(TpuTrainingTest, BatchNormalizationEqualsMirroredReplicas) {
+  const auto model = [] {
+    return Sequential({Conv2D(4, 3), BatchNormalization(),
+                       Activate(Activation::kRelu), AveragePooling2D(2),
+                       Flatten(), Dense(kClasses)});
+  };
+  const Dataset data = Examples(10 * kBatch, {8, 8, 1}).Batch(kBatch);
+  for (const int count : {1, 2, 4}) {
+    SCOPED_TRACE(absl::StrCat(count, " devices"));
+    const auto mirrored = Mirrored(count);
+    const auto tpu = Tpu(count);
+    const CompileOptions options = OptionsWith(Sgd({.learning_rate = 0.05}));
+    ASSERT_OK_AND_ASSIGN(const Trained wanted,
+                         Train(*mirrored, model(), options, data, 3));
+    ASSERT_OK_AND_ASSIGN(const Trained got,
+                         Train(*tpu, model(), options, data, 3));
+    ExpectSame(got, wanted, 1e-4);
+  }
 }
 
 }  // namespace
