@@ -21,15 +21,22 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/dropout.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
 #include "common/learn/nn/layers/activation_layer.h"
 #include "common/learn/nn/layers/batch_normalization.h"
 #include "common/learn/nn/layers/convolution.h"
 #include "common/learn/nn/layers/dense.h"
+#include "common/learn/nn/layers/embedding.h"
 #include "common/learn/nn/layers/flatten.h"
+#include "common/learn/nn/layers/layer_normalization.h"
+#include "common/learn/nn/layers/merge.h"
 #include "common/learn/nn/layers/pooling.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/strategy/strategies/default_strategy.h"
 #include "common/learn/strategy/strategies/mirrored_strategy.h"
@@ -45,6 +52,9 @@
 
 namespace muster {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr int64_t kFeatures = 12;
 constexpr int64_t kClasses = 3;
@@ -272,6 +282,146 @@ TEST_F(TpuTrainingTest, BatchNormalizationEqualsMirroredReplicas) {
                          Train(*tpu, model(), options, data, 3));
     ExpectSame(got, wanted, 1e-4);
   }
+}
+
+// Rows of numbers below `bound`, whose class is that of the first one.
+Dataset Sentences(int64_t count, int64_t length, int64_t bound) {
+  Tensor x(DType::kInt64, {count, length});
+  Tensor y(DType::kInt64, {count});
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    x.mutable_flat<int64_t>()[i] =
+        static_cast<int64_t>(FoldIn(3, static_cast<uint64_t>(i)) % bound);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    y.mutable_flat<int64_t>()[i] = x.flat<int64_t>()[i * length] % kClasses;
+  }
+  return Dataset::FromTensorSlices({x, y});
+}
+
+// A step changes the rows of its batch only, and not the slots of others.
+TEST_F(TpuTrainingTest, EmbeddingsEqualThoseOfOneCpu) {
+  const auto model = [] {
+    return Sequential({Embedding(40, 4), Flatten(), Dense(kClasses)});
+  };
+  const Dataset data = Sentences(10 * kBatch, 3, 30).Batch(kBatch);
+  ExpectEqualsOneCpu(model, Sgd({.learning_rate = 0.1, .momentum = 0.9}), data);
+  ExpectEqualsOneCpu(model, Adam({.learning_rate = 0.01}), data, 5e-5);
+}
+
+TEST_F(TpuTrainingTest, TransformerEqualsOneCpu) {
+  const auto model = [] {
+    const LayerOutput tokens = Input({6}, {.dtype = DType::kInt64});
+    LayerOutput x = Embedding(20, 8)(tokens);
+    x = Add()({x, MultiHeadAttention(2, 4)({x, x})});
+    x = LayerNormalization()(x);
+    x = Add()({x, Dense(8)(Dense(16, {.activation = Activation::kGelu})(x))});
+    x = GlobalAveragePooling1D()(LayerNormalization()(x));
+    return Functional(tokens, Dense(kClasses)(x));
+  };
+  ExpectEqualsOneCpu(model, Sgd({.learning_rate = 0.05}),
+                     Sentences(10 * kBatch, 6, 20).Batch(kBatch));
+}
+
+TEST_F(TpuTrainingTest, EvaluatesAndPredictsEveryExampleOnce) {
+  // Batches of 16, 16 and 5.
+  const Dataset data = Examples(37, {kFeatures}).Batch(kBatch);
+  const auto cpu = OneCpu();
+  Model wanted = Classifier();
+  ASSERT_OK(wanted.Compile(*cpu, OptionsWith(Sgd())));
+  ASSERT_OK_AND_ASSIGN(const Logs wanted_logs, wanted.Evaluate(data));
+  ASSERT_OK_AND_ASSIGN(const Tensor wanted_rows, wanted.Predict(data));
+  for (const int count : {1, 4}) {
+    SCOPED_TRACE(absl::StrCat(count, " devices"));
+    const auto tpu = Tpu(count);
+    Model model = Classifier();
+    ASSERT_OK(model.Compile(*tpu, OptionsWith(Sgd())));
+    ASSERT_OK_AND_ASSIGN(const Logs logs, model.Evaluate(data));
+    EXPECT_NEAR(logs.at("loss"), wanted_logs.at("loss"), 1e-5);
+    EXPECT_NEAR(logs.at("sparse_categorical_accuracy"),
+                wanted_logs.at("sparse_categorical_accuracy"), 1e-6);
+    ASSERT_OK_AND_ASSIGN(const Tensor rows, model.Predict(data));
+    ASSERT_EQ(rows.type(), wanted_rows.type());
+    for (int64_t i = 0; i < rows.element_count(); ++i) {
+      ASSERT_NEAR(rows.ElementAsDouble(i), wanted_rows.ElementAsDouble(i), 1e-5)
+          << i;
+    }
+  }
+}
+
+// Trains one epoch, saves, restores under another strategy and trains another
+// epoch there.
+absl::StatusOr<Trained> TrainAcross(Strategy& first, Strategy& second,
+                                    const std::string& prefix) {
+  const Dataset data = TenBatches();
+  const CompileOptions options = OptionsWith(Adam({.learning_rate = 0.01}));
+  Model saved = Classifier();
+  RETURN_IF_ERROR(saved.Compile(first, options));
+  RETURN_IF_ERROR(saved.Fit(data, {.verbose = Verbosity::kSilent}).status());
+  RETURN_IF_ERROR(saved.SaveCheckpoint(prefix));
+  Model restored = Classifier();
+  RETURN_IF_ERROR(restored.Compile(second, options));
+  RETURN_IF_ERROR(restored.Build({{DType::kFloat32, {kBatch, kFeatures}}}));
+  RETURN_IF_ERROR(restored.RestoreCheckpoint(prefix).status());
+  Trained trained;
+  ASSIGN_OR_RETURN(trained.history,
+                   restored.Fit(data, {.verbose = Verbosity::kSilent}));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> weights, restored.GetWeights());
+  for (const Tensor& weight : weights) {
+    trained.weights.push_back(weight.Clone());
+  }
+  return trained;
+}
+
+TEST_F(TpuTrainingTest, CheckpointsMoveBetweenStrategies) {
+  const std::string folder = std::getenv("TEST_TMPDIR");
+  ASSERT_OK_AND_ASSIGN(
+      const Trained wanted,
+      TrainAcross(*OneCpu(), *OneCpu(), absl::StrCat(folder, "/cpu/ckpt-1")));
+  ASSERT_OK_AND_ASSIGN(
+      const Trained from_tpu,
+      TrainAcross(*Tpu(2), *OneCpu(), absl::StrCat(folder, "/from/ckpt-1")));
+  ExpectSame(from_tpu, wanted, 5e-5);
+  ASSERT_OK_AND_ASSIGN(
+      const Trained to_tpu,
+      TrainAcross(*OneCpu(), *Tpu(2), absl::StrCat(folder, "/to/ckpt-1")));
+  ExpectSame(to_tpu, wanted, 5e-5);
+}
+
+TEST_F(TpuTrainingTest, WeightsThatAreSetAreTrained) {
+  const auto tpu = Tpu(2);
+  Model model = Classifier();
+  ASSERT_OK(model.Compile(*tpu, OptionsWith(Sgd({.learning_rate = 0.1}))));
+  ASSERT_OK(model.Fit(TenBatches(), {.verbose = Verbosity::kSilent}));
+  ASSERT_OK_AND_ASSIGN(std::vector<Tensor> weights, model.GetWeights());
+  for (Tensor& weight : weights) {
+    weight = Tensor::Zeros(weight.dtype(), weight.shape());
+  }
+  ASSERT_OK(model.SetWeights(weights));
+  ASSERT_OK_AND_ASSIGN(const Logs logs, model.Evaluate(TenBatches()));
+  EXPECT_NEAR(logs.at("loss"), std::log(kClasses), 1e-5);
+}
+
+TEST_F(TpuTrainingTest, RefusesOpWithoutTranslationBeforeTheFirstStep) {
+  const auto tpu = Tpu(1);
+  LossRecorder recorder;
+  Model model = Sequential({Embedding(20, 4), LSTM(4), Dense(kClasses)});
+  ASSERT_OK(model.Compile(*tpu, OptionsWith(Sgd())));
+  EXPECT_THAT(
+      model.Fit(Sentences(2 * kBatch, 4, 20).Batch(kBatch),
+                {.verbose = Verbosity::kSilent, .callbacks = {&recorder}}),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr("Recurrence \""), HasSubstr("lstm"))));
+  EXPECT_TRUE(recorder.losses().empty());
+}
+
+TEST_F(TpuTrainingTest, RefusesOptimizerWithoutTranslationByName) {
+  const auto tpu = Tpu(1);
+  Model model = Classifier();
+  ASSERT_OK(model.Compile(*tpu, OptionsWith(Lion())));
+  EXPECT_THAT(
+      model.Fit(TenBatches(), {.verbose = Verbosity::kSilent}),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr("\"lion\""), HasSubstr("use SGD, Adam"))));
 }
 
 }  // namespace
