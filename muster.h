@@ -45,6 +45,8 @@
 #include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategies/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/tpu/tpu_strategy.h"
+#include "common/learn/strategy/tpu/tpu_system.h"
 #include "common/learn/train/base/callback.h"
 #include "common/learn/train/base/history.h"
 #include "common/learn/train/base/random_seed.h"

@@ -315,7 +315,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         of the metrics in a notebook, and elsewhere a line for each epoch.
       shuffle: True shuffles arrays again in each epoch. Batches are not shuffled.
       strategy: "parameter_server", "multi_worker_mirrored", "mirrored",
-        "central_storage", "one_device" or "default"; or {name: fields of the job file},
+        "central_storage", "one_device", "tpu" or "default"; or {name: fields of the job file},
         such as {"mirrored": {"devices": ["cpu:0", "cpu:1"]}}. None: parameter servers
         if ps > 0, otherwise synchronous workers or one process.
       workers, ps: number of processes that train, and number of parameter servers.

@@ -11,7 +11,7 @@ from muster.clusters import Local, check_counts
 from muster.job_text import Word
 
 STRATEGIES = ("default", "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
-              "parameter_server")
+              "parameter_server", "tpu")
 
 # MultiWorkerMirrored.ShardedState of a job file.
 SHARDED_STATES = ("NONE", "OPTIMIZER")

@@ -188,6 +188,7 @@ int64_t ReplicaCountOf(const proto::JobStrategy& strategy) {
   if (strategy.has_multi_worker_mirrored()) {
     return strategy.multi_worker_mirrored().devices_size();
   }
+  if (strategy.has_tpu()) return strategy.tpu().cpu_device_count();
   return 1;
 }
 

@@ -24,6 +24,8 @@
 #include "common/learn/strategy/strategies/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategies/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/tpu/tpu_strategy.h"
+#include "common/learn/strategy/tpu/tpu_system.h"
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_data.h"
 #include "common/learn/train/job/resolved_job.h"
@@ -159,6 +161,16 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildCentralStorage(
   return CentralStorageStrategy::Create(options);
 }
 
+absl::StatusOr<std::unique_ptr<Strategy>> BuildTpu(
+    const JobStrategy::Tpu& settings, const InputOptions& input) {
+  TpuClusterResolver resolver{.cpu_device_count = settings.cpu_device_count()};
+  if (!settings.plugin().empty()) resolver.plugin = settings.plugin();
+  ASSIGN_OR_RETURN(std::shared_ptr<TpuSystem> system,
+                   InitializeTpuSystem(resolver));
+  return TpuStrategy::Create(
+      std::move(system), {.prefetch_batch_count = input.prefetch_step_count});
+}
+
 absl::StatusOr<std::unique_ptr<Strategy>> BuildSingleWorker(
     const proto::TrainingJob& job, int thread_count) {
   ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
@@ -195,6 +207,8 @@ absl::Status CheckJobStrategy(const JobStrategy& strategy) {
       return CheckReplicas(
           DeviceNames(strategy.multi_worker_mirrored().devices()),
           strategy.multi_worker_mirrored().communication());
+    case JobStrategy::kTpu:
+      return CheckCount("cpu_device_count", strategy.tpu().cpu_device_count());
     default:
       return absl::OkStatus();
   }
@@ -235,6 +249,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
                                  thread_count);
     case JobStrategy::kMultiWorkerMirrored:
       return BuildSingleWorker(job, thread_count);
+    case JobStrategy::kTpu:
+      return BuildTpu(strategy.tpu(), input);
     case JobStrategy::kDefault:
     case JobStrategy::KIND_NOT_SET:
       break;

@@ -418,6 +418,9 @@ TEST(JobStrategyTest, ErrorsNameTheField) {
   EXPECT_THAT(
       ValidateJob(JobWith("mirrored { devices: 'a' }")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device \"a\"")));
+  EXPECT_THAT(ValidateJob(JobWith("tpu { cpu_device_count: -1 }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("cpu_device_count is -1")));
   EXPECT_THAT(ValidateJob(JobWith(
                   "central_storage { communication { bytes_per_pack: -1 } }")),
               StatusIs(absl::StatusCode::kInvalidArgument,
