@@ -1,6 +1,6 @@
 // Steps of an MLP on one device of a PJRT plugin, for tpu_step_benchmark.py.
-// Usage: tpu_step_benchmark BATCH STEPS_PER_TURN [DEVICES]. Takes turns as
-// turn_taking.py asks.
+// Usage: tpu_step_benchmark BATCH STEPS_PER_TURN [DEVICES
+// [STEPS_PER_EXECUTION]]. Takes turns as turn_taking.py asks.
 
 #include <sys/resource.h>
 
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "bench/measure.h"
 #include "bench/mlp_step.h"
 #include "bench/or_die.h"
@@ -18,6 +19,7 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
 #include "common/learn/strategy/tpu/tpu_step.h"
 #include "common/learn/strategy/tpu/tpu_system.h"
 #include "common/learn/strategy/tpu/tpu_variable_store.h"
@@ -27,7 +29,8 @@ namespace {
 
 constexpr int kWarmUpSteps = 20;
 
-void TakeTurns(int64_t batch, int step_count, int device_count) {
+void TakeTurns(int64_t batch, int step_count, int device_count,
+               int group_size) {
   const char* const plugin = std::getenv("MUSTER_PJRT_PLUGIN");
   const std::shared_ptr<TpuSystem> system =
       OrDie(InitializeTpuSystem({.plugin = plugin == nullptr ? "cpu" : plugin,
@@ -39,14 +42,17 @@ void TakeTurns(int64_t batch, int step_count, int device_count) {
       TpuStep::Create(graph, system, &variables, TpuStep::Results::kSummed));
   const Tensor x = Tensor::Full(DType::kFloat32, {batch, kMlpWidths[0]}, 0.1);
   const Tensor labels = Tensor::Full(DType::kInt64, {batch}, 3);
-  std::vector<Tensor> results;
+  const std::vector<Element> group(group_size, Element{x, labels});
   const auto run = [&](int count) {
-    for (int i = 0; i < count; ++i) {
-      OkOrDie(step->Start({x, labels}, static_cast<uint64_t>(i)));
-      OkOrDie(step->Finish(&results));
+    for (int done = 0; done < count;) {
+      const int size = step->GroupSize(group_size);
+      OkOrDie(step->Start(absl::MakeConstSpan(group).first(size),
+                          static_cast<uint64_t>(done)));
+      OkOrDie(step->Finish().status());
+      done += size;
     }
   };
-  run(kWarmUpSteps);
+  run(kWarmUpSteps * group_size);
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::cout << MicrosecondsOf([&] { run(step_count); }) / 1000 << std::endl;
@@ -61,10 +67,12 @@ void TakeTurns(int64_t batch, int step_count, int device_count) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::cerr << "usage: tpu_step_benchmark BATCH STEPS_PER_TURN [DEVICES]\n";
+    std::cerr << "usage: tpu_step_benchmark BATCH STEPS_PER_TURN [DEVICES "
+                 "[STEPS_PER_EXECUTION]]\n";
     return 1;
   }
   muster::TakeTurns(std::atoll(argv[1]), std::atoi(argv[2]),
-                    argc > 3 ? std::atoi(argv[3]) : 1);
+                    argc > 3 ? std::atoi(argv[3]) : 1,
+                    argc > 4 ? std::atoi(argv[4]) : 1);
   return 0;
 }

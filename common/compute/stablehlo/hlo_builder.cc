@@ -1,6 +1,7 @@
 #include "common/compute/stablehlo/hlo_builder.h"
 
 #include <limits>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,21 @@ std::string TypeList(absl::Span<const HloType> types) {
   return absl::StrJoin(types, ", ", [](std::string* out, const HloType& type) {
     absl::StrAppend(out, type.ToString());
   });
+}
+
+struct NamesAndTypes {
+  std::string names;
+  std::string types;
+};
+
+NamesAndTypes ListOf(absl::Span<const HloValue> values) {
+  std::vector<HloType> types;
+  std::string names;
+  for (const HloValue& value : values) {
+    absl::StrAppend(&names, types.empty() ? "" : ", ", value.name);
+    types.push_back(value.type);
+  }
+  return {std::move(names), TypeList(types)};
 }
 
 absl::string_view OperationOf(HloReduction reduction) {
@@ -105,7 +121,7 @@ std::string HloList(absl::Span<const int64_t> values) {
 }
 
 HloValue HloBuilder::AddParameter(const HloType& type, int donated_to) {
-  const std::string name = absl::StrCat("%arg", parameter_count_);
+  const std::string name = absl::StrCat("%", prefix_, "arg", parameter_count_);
   absl::StrAppend(&parameters_, parameter_count_ == 0 ? "" : ", ", name, ": ",
                   type.ToString());
   if (donated_to != kNoResult) {
@@ -116,7 +132,9 @@ HloValue HloBuilder::AddParameter(const HloType& type, int donated_to) {
   return {this, name, type};
 }
 
-std::string HloBuilder::NewName() { return absl::StrCat("%", name_count_++); }
+std::string HloBuilder::NewName() {
+  return absl::StrCat("%", prefix_, name_count_++);
+}
 
 HloValues HloBuilder::EmitMany(absl::string_view op,
                                absl::Span<const HloValue> operands,
@@ -236,18 +254,20 @@ HloValue HloBuilder::InitialValue(HloReduction reduction,
 
 std::string HloBuilder::Build(absl::string_view name, int replica_count,
                               absl::Span<const HloValue> results) const {
-  std::string names;
-  std::vector<HloType> types;
-  for (const HloValue& result : results) {
-    absl::StrAppend(&names, types.empty() ? "" : ", ", result.name);
-    types.push_back(result.type);
-  }
-  const std::string type_list = TypeList(types);
+  const NamesAndTypes listed = ListOf(results);
   return absl::StrCat(
       "module @", name, " attributes {mhlo.num_replicas = ", replica_count,
       " : i32, mhlo.num_partitions = 1 : i32} {\n  func.func public @main(",
-      parameters_, ") -> (", type_list, ") {\n", body_, "    \"func.return\"(",
-      names, ") : (", type_list, ") -> ()\n  }\n}\n");
+      parameters_, ") -> (", listed.types, ") {\n", body_,
+      "    \"func.return\"(", listed.names, ") : (", listed.types,
+      ") -> ()\n  }\n}\n");
+}
+
+std::string HloBuilder::BuildRegion(absl::Span<const HloValue> results) const {
+  const NamesAndTypes listed = ListOf(results);
+  return absl::StrCat("{\n  ^bb0(", parameters_, "):\n", body_,
+                      "    \"stablehlo.return\"(", listed.names, ") : (",
+                      listed.types, ") -> ()\n  }");
 }
 
 }  // namespace muster

@@ -61,7 +61,9 @@ enum class HloReduction { kSum, kProduct, kMax, kMin, kAnd };
 // Not thread-safe. Values must not outlive their builder.
 class HloBuilder {
  public:
-  HloBuilder() = default;
+  // `prefix` begins the names of the values; functions and the regions in them
+  // need different ones.
+  explicit HloBuilder(absl::string_view prefix = "") : prefix_(prefix) {}
   HloBuilder(const HloBuilder&) = delete;
   HloBuilder& operator=(const HloBuilder&) = delete;
 
@@ -100,8 +102,11 @@ class HloBuilder {
   // `replica_count` replicas.
   std::string Build(absl::string_view name, int replica_count,
                     absl::Span<const HloValue> results) const;
+  // Returns the region with the same parameters, which returns `results`.
+  std::string BuildRegion(absl::Span<const HloValue> results) const;
 
  private:
+  const std::string prefix_;
   std::string parameters_;
   int parameter_count_ = 0;
   int name_count_ = 0;

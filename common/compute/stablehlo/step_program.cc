@@ -13,12 +13,13 @@
 #include "common/compute/stablehlo/hlo_operators.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
 
 bool IsOnRead(const StepVariable& variable) {
-  return variable.spec.synchronization() == proto::SYNCHRONIZATION_ON_READ;
+  return variable.spec->synchronization() == proto::SYNCHRONIZATION_ON_READ;
 }
 
 absl::Status RefuseVariable(absl::string_view variable,
@@ -47,15 +48,14 @@ class StepVariables final : public HloVariables {
                 absl::Span<const StepVariable> variables)
       : step_(*step), options_(*options), variables_(variables) {
     for (size_t i = 0; i < variables.size(); ++i) {
-      positions_[variables[i].spec.name()] = i;
+      positions_[variables[i].spec->name()] = i;
     }
   }
 
-  // Adds the parameters of all variables. Updated ones become results from
-  // `first_result` on.
-  void AddParameters(int first_result);
-  // Adds the parameter with the coefficients.
-  int AddCoefficients();
+  // Sets the values and slots of all variables, in order.
+  void SetStates(const HloValue* states);
+  // `all` is f32 [CoefficientCount()].
+  void SetCoefficients(const HloValue& all);
 
   absl::StatusOr<HloValues> Translate(const Graph& graph, const Node& node,
                                       const HloValues& inputs) override;
@@ -98,40 +98,25 @@ class StepVariables final : public HloVariables {
   std::vector<Held> held_;
 };
 
-void StepVariables::AddParameters(int first_result) {
-  HloBuilder& builder = *step_.builder;
-  int result = first_result;
+void StepVariables::SetStates(const HloValue* states) {
   for (const StepVariable& variable : variables_) {
-    const auto add = [&](const TensorType& type) {
-      return builder.AddParameter(HloTypeOf(type), variable.is_updated
-                                                       ? result++
-                                                       : HloBuilder::kNoResult);
-    };
     HloVariableState& state = states_.emplace_back();
-    state.value = add(variable.type);
-    for (const TensorType& slot : variable.slots) {
-      state.slots.push_back(add(slot));
+    state.value = *states++;
+    for (size_t i = 0; i < variable.slots.size(); ++i) {
+      state.slots.push_back(*states++);
     }
   }
 }
 
-int StepVariables::AddCoefficients() {
-  int64_t count = 0;
-  std::vector<int64_t> counts;
-  for (const StepVariable& variable : variables_) {
-    counts.push_back(
-        static_cast<int64_t>(PassCoefficients(variable.rule.passes).size()));
-    count += counts.back();
-  }
-  const HloValue all = step_.builder->AddParameter({"f32", {count}});
+void StepVariables::SetCoefficients(const HloValue& all) {
   int64_t next = 0;
-  for (const int64_t of_variable : counts) {
+  for (const StepVariable& variable : variables_) {
+    const size_t count = PassCoefficients(variable.rule.passes).size();
     HloValues& scalars = coefficients_.emplace_back();
-    for (int64_t i = 0; i < of_variable; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       scalars.push_back(Reshape(Slice(all, {next++}, {1}), Shape()));
     }
   }
-  return static_cast<int>(count);
 }
 
 HloValue StepVariables::IsFirstReplica() const {
@@ -180,7 +165,7 @@ HloValue StepVariables::Combined(const HloValue& gradient) const {
 absl::Status StepVariables::ApplyGradient(size_t variable, const Node& node,
                                           const HloValues& inputs) {
   const StepVariable& described = variables_[variable];
-  const std::string& name = described.spec.name();
+  const std::string& name = described.spec->name();
   if (described.type.dtype != DType::kFloat32) {
     return RefuseVariable(
         name, absl::StrCat("it is ", DTypeName(described.type.dtype),
@@ -192,7 +177,7 @@ absl::Status StepVariables::ApplyGradient(size_t variable, const Node& node,
                           "scaled losses have no translation to StableHLO; use "
                           "bfloat16 without a loss scale");
   }
-  if (described.spec.has_constraint()) {
+  if (described.spec->has_constraint()) {
     return RefuseVariable(name, "constraints have no translation to StableHLO");
   }
   HloGradient gradient;
@@ -263,12 +248,12 @@ absl::StatusOr<HloValue> StepVariables::Aggregated(
     const StepVariable& variable, const HloValue& value) const {
   if (options_.replica_count == 1) return value;
   const int count = options_.replica_count;
-  switch (variable.spec.aggregation()) {
+  switch (variable.spec->aggregation()) {
     case proto::AGGREGATION_SUM:
     case proto::AGGREGATION_MEAN: {
       if (!reduces()) return value;
       const HloValue sum = AllReduce(HloReduction::kSum, value, count);
-      return variable.spec.aggregation() == proto::AGGREGATION_MEAN
+      return variable.spec->aggregation() == proto::AGGREGATION_MEAN
                  ? sum / count
                  : sum;
     }
@@ -283,7 +268,7 @@ absl::StatusOr<HloValue> StepVariables::Aggregated(
     }
     default:
       return absl::InvalidArgumentError(absl::StrCat(
-          "variable \"", variable.spec.name(),
+          "variable \"", variable.spec->name(),
           "\": every replica assigns to it, and it does not say how their "
           "values become one: set its aggregation to SUM, MEAN or "
           "ONLY_FIRST_REPLICA"));
@@ -305,7 +290,7 @@ absl::Status StepVariables::Assign(size_t variable, UpdateKind kind,
   const bool counts_once =
       options_.replica_count > 1 && !options_.divides_batch &&
       IsOnRead(described) &&
-      described.spec.aggregation() == proto::AGGREGATION_SUM;
+      described.spec->aggregation() == proto::AGGREGATION_SUM;
   if (counts_once) {
     const HloValue kept =
         kind == UpdateKind::kAssign ? FilledLike(current, 0) : current;
@@ -337,47 +322,218 @@ absl::Status SumResults(int replica_count, HloValues* results) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// The parameters of one step.
+struct StepArguments {
+  HloValues arguments;  // Of the graph.
+  HloValues states;     // The values and slots of all variables.
+  HloValue coefficients;
+  HloValue seed;
+};
 
-absl::StatusOr<StepProgram> MakeStepProgram(
-    const Graph& typed, absl::Span<const StepVariable> variables,
-    const StepProgramOptions& options) {
-  RETURN_IF_ERROR(CheckTranslatable(typed));
-  for (const StepVariable& variable : variables) {
-    const absl::Status status = CheckPasses(variable.rule.passes);
-    if (!status.ok())
-      return RefuseVariable(variable.spec.name(), status.message());
-  }
-  HloBuilder builder;
-  HloValues parameters;
-  for (const int parameter : typed.parameters) {
-    parameters.push_back(
-        builder.AddParameter(HloTypeOf(typed.nodes[parameter].outputs[0])));
-  }
+// Writes one step and returns the results of the graph, followed by the states
+// of the updated variables.
+absl::StatusOr<HloValues> EmitStep(HloBuilder* builder, const Graph& typed,
+                                   absl::Span<const StepVariable> variables,
+                                   const StepProgramOptions& options,
+                                   const StepArguments& given) {
   HloStepContext step = {
-      .builder = &builder,
+      .builder = builder,
+      .step_seed = given.seed,
       .replica_count = options.divides_batch ? options.replica_count : 1};
   StepVariables translated(&step, &options, variables);
-  translated.AddParameters(static_cast<int>(typed.results.size()));
-  StepProgram program;
-  program.coefficient_count = translated.AddCoefficients();
-  step.step_seed = builder.AddParameter({"i64", Shape()});
-  step.example_offset = builder.Constant(Tensor::Scalar<int64_t>(0));
+  translated.SetStates(given.states.data());
+  translated.SetCoefficients(given.coefficients);
+  step.example_offset = builder->Constant(Tensor::Scalar<int64_t>(0));
   if (step.replica_count > 1) {
     step.example_offset =
-        Convert(builder.Emit("stablehlo.replica_id", {}, {"ui32", Shape()}),
+        Convert(builder->Emit("stablehlo.replica_id", {}, {"ui32", Shape()}),
                 "i64") *
         static_cast<double>(options.rows_per_replica);
   }
   ASSIGN_OR_RETURN(HloValues results,
-                   TranslateGraph(step, typed, parameters, &translated));
+                   TranslateGraph(step, typed, given.arguments, &translated));
   translated.ApplyHeld();
   if (options.sums_results && step.replica_count > 1) {
     RETURN_IF_ERROR(SumResults(step.replica_count, &results));
   }
   translated.AddResults(&results);
-  program.module = builder.Build("step", options.replica_count, results);
-  return program;
+  return results;
+}
+
+// The types of a program, for one step or for all steps of an execution.
+struct ProgramTypes {
+  std::vector<HloType> arguments;
+  std::vector<HloType> states;
+  // The position among the results of each state; kNoResult if no step changes
+  // it.
+  std::vector<int> state_results;
+  HloType coefficients;
+};
+
+HloType Stacked(HloType type, int step_count) {
+  if (step_count > 1) type.shape.InsertDim(0, step_count);
+  return type;
+}
+
+ProgramTypes TypesOf(const Graph& typed,
+                     absl::Span<const StepVariable> variables, int step_count) {
+  ProgramTypes types;
+  for (const int parameter : typed.parameters) {
+    types.arguments.push_back(
+        Stacked(HloTypeOf(typed.nodes[parameter].outputs[0]), step_count));
+  }
+  int64_t coefficient_count = 0;
+  int result = static_cast<int>(typed.results.size());
+  for (const StepVariable& variable : variables) {
+    std::vector<TensorType> state = {variable.type};
+    state.insert(state.end(), variable.slots.begin(), variable.slots.end());
+    for (const TensorType& type : state) {
+      types.states.push_back(HloTypeOf(type));
+      types.state_results.push_back(
+          variable.is_updated ? result++ : HloBuilder::kNoResult);
+    }
+    coefficient_count +=
+        static_cast<int64_t>(PassCoefficients(variable.rule.passes).size());
+  }
+  types.coefficients = Stacked({"f32", {coefficient_count}}, step_count);
+  return types;
+}
+
+// Adds the parameters of a program or of the body of its loop.
+StepArguments AddParameters(const ProgramTypes& types, bool donates,
+                            HloBuilder* builder) {
+  StepArguments added;
+  for (const HloType& type : types.arguments) {
+    added.arguments.push_back(builder->AddParameter(type));
+  }
+  for (size_t i = 0; i < types.states.size(); ++i) {
+    added.states.push_back(builder->AddParameter(
+        types.states[i],
+        donates ? types.state_results[i] : HloBuilder::kNoResult));
+  }
+  added.coefficients = builder->AddParameter(types.coefficients);
+  added.seed = builder->AddParameter({"i64", Shape()});
+  return added;
+}
+
+// Returns element `step` of `stacked` along the first axis.
+HloValue AtStep(const HloValue& stacked, const HloValue& step) {
+  std::vector<int64_t> sizes(stacked.shape().dims().begin(),
+                             stacked.shape().dims().end());
+  sizes[0] = 1;
+  HloValues operands = {stacked, step};
+  const HloValue zero = step.builder->Constant64("i64", 0);
+  operands.resize(sizes.size() + 1, zero);
+  const HloValue slice = step.builder->Emit(
+      "stablehlo.dynamic_slice", operands,
+      {stacked.type.element, Shape(absl::MakeConstSpan(sizes))},
+      absl::StrCat("slice_sizes = ", HloArray(sizes)));
+  return Reshape(slice, Shape(absl::MakeConstSpan(sizes).subspan(1)));
+}
+
+// Returns `stacked` with `value` as element `step` along the first axis.
+HloValue WithStep(const HloValue& stacked, const HloValue& value,
+                  const HloValue& step) {
+  Shape shape = value.shape();
+  shape.InsertDim(0, 1);
+  HloValues operands = {stacked, Reshape(value, shape), step};
+  const HloValue zero = step.builder->Constant64("i64", 0);
+  operands.resize(stacked.shape().rank() + 2, zero);
+  return step.builder->Emit("stablehlo.dynamic_update_slice", operands,
+                            stacked.type);
+}
+
+// Writes the loop over the steps, whose state is: the parameters of the
+// program, the results of the graph, and the number of the step.
+absl::StatusOr<HloValues> EmitLoop(HloBuilder* builder, const Graph& typed,
+                                   absl::Span<const StepVariable> variables,
+                                   const StepProgramOptions& options,
+                                   const ProgramTypes& types,
+                                   const StepArguments& given) {
+  const size_t result_count = typed.results.size();
+  HloBuilder body("b");
+  const StepArguments stacked = AddParameters(types, /*donates=*/false, &body);
+  std::vector<HloType> result_types;
+  HloValues results;
+  for (const NodeOutput& result : typed.results) {
+    result_types.push_back(
+        Stacked(HloTypeOf(typed.TypeOf(result)), options.step_count));
+    results.push_back(body.AddParameter(result_types.back()));
+  }
+  const HloValue step = body.AddParameter({"i64", Shape()});
+  StepArguments of_step = {.states = stacked.states,
+                           .coefficients = AtStep(stacked.coefficients, step),
+                           .seed = stacked.seed + step};
+  for (const HloValue& argument : stacked.arguments) {
+    of_step.arguments.push_back(AtStep(argument, step));
+  }
+  ASSIGN_OR_RETURN(const HloValues computed,
+                   EmitStep(&body, typed, variables, options, of_step));
+  HloValues next = stacked.arguments;
+  for (size_t i = 0; i < stacked.states.size(); ++i) {
+    const int result = types.state_results[i];
+    next.push_back(result == HloBuilder::kNoResult ? stacked.states[i]
+                                                   : computed[result]);
+  }
+  next.push_back(stacked.coefficients);
+  next.push_back(stacked.seed);
+  for (size_t i = 0; i < result_count; ++i) {
+    next.push_back(WithStep(results[i], computed[i], step));
+  }
+  next.push_back(step + body.Constant64("i64", 1));
+
+  HloValues first = given.arguments;
+  first.insert(first.end(), given.states.begin(), given.states.end());
+  first.push_back(given.coefficients);
+  first.push_back(given.seed);
+  for (const HloType& type : result_types) {
+    first.push_back(builder->Constant(type, 0));
+  }
+  first.push_back(builder->Constant64("i64", 0));
+  HloBuilder condition("c");
+  std::vector<HloType> state_types;
+  HloValue last;
+  for (const HloValue& value : first) {
+    state_types.push_back(value.type);
+    last = condition.AddParameter(value.type);
+  }
+  const HloValue continues = Compare(
+      "LT", last,
+      condition.Constant64("i64", static_cast<uint64_t>(options.step_count)));
+  const HloValues ended =
+      builder->EmitMany("stablehlo.while", first, state_types, "",
+                        absl::StrCat(condition.BuildRegion({continues}), ", ",
+                                     body.BuildRegion(next)));
+  HloValues all(ended.end() - 1 - static_cast<int64_t>(result_count),
+                ended.end() - 1);
+  for (size_t i = 0; i < types.states.size(); ++i) {
+    if (types.state_results[i] == HloBuilder::kNoResult) continue;
+    all.push_back(ended[given.arguments.size() + i]);
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeStepProgram(
+    const Graph& typed, absl::Span<const StepVariable> variables,
+    const StepProgramOptions& options) {
+  RETURN_IF_ERROR(CheckTranslatable(typed));
+  for (const StepVariable& variable : variables) {
+    const absl::Status status = CheckPasses(variable.rule.passes);
+    if (!status.ok()) {
+      return RefuseVariable(variable.spec->name(), status.message());
+    }
+  }
+  HloBuilder builder;
+  const ProgramTypes types = TypesOf(typed, variables, options.step_count);
+  const StepArguments given = AddParameters(types, /*donates=*/true, &builder);
+  absl::StatusOr<HloValues> results =
+      options.step_count == 1
+          ? EmitStep(&builder, typed, variables, options, given)
+          : EmitLoop(&builder, typed, variables, options, types, given);
+  RETURN_IF_ERROR(results.status());
+  return builder.Build("step", options.replica_count, *results);
 }
 
 }  // namespace muster

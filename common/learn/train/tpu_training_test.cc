@@ -424,5 +424,35 @@ TEST_F(TpuTrainingTest, RefusesOptimizerWithoutTranslationByName) {
                AllOf(HasSubstr("\"lion\""), HasSubstr("use SGD, Adam"))));
 }
 
+// Groups end at the smaller batch, at the end of an epoch, and where the
+// optimizer applies accumulated gradients.
+TEST_F(TpuTrainingTest, StepsOfOneExecutionEqualSingleSteps) {
+  const Dataset data = Examples(9 * kBatch + 5, {kFeatures}).Batch(kBatch);
+  const auto model = [] {
+    return Sequential({Dense(16, {.activation = Activation::kRelu}),
+                       Dropout(0.4), Dense(kClasses)});
+  };
+  for (const Optimizer& optimizer :
+       {Adam({.learning_rate = 0.01}),
+        Sgd({.learning_rate = 0.1}, {.gradient_accumulation_steps = 3})}) {
+    for (const int count : {1, 2}) {
+      SCOPED_TRACE(absl::StrCat(count, " devices"));
+      const auto single = Tpu(count);
+      const auto grouped = Tpu(count);
+      CompileOptions options = OptionsWith(optimizer);
+      ASSERT_OK_AND_ASSIGN(const Trained wanted,
+                           Train(*single, model(), options, data, 3));
+      options.steps_per_execution = 4;
+      ASSERT_OK_AND_ASSIGN(Trained got,
+                           Train(*grouped, model(), options, data, 3));
+      EXPECT_LT(got.losses.size(), wanted.losses.size());
+      got.losses = wanted.losses;  // A group has one call of its callbacks.
+      ExpectSame(got, wanted, 1e-5);
+      EXPECT_NEAR(got.history.history.at("loss").back(),
+                  wanted.history.history.at("loss").back(), 1e-5);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -26,12 +26,8 @@ int64_t RowsOf(const Tensor& argument) {
   return argument.shape().rank() == 0 ? -1 : argument.shape().dim(0);
 }
 
-// Returns the tensors one behind the other, along their rows.
-Tensor ConcatRows(const std::vector<Tensor>& parts) {
-  Shape shape = parts[0].shape();
-  int64_t rows = 0;
-  for (const Tensor& part : parts) rows += part.shape().dim(0);
-  shape.set_dim(0, rows);
+// Returns the elements of all tensors, one tensor behind the other.
+Tensor Joined(const std::vector<Tensor>& parts, const Shape& shape) {
   Tensor all(parts[0].dtype(), shape);
   uint8_t* next = all.mutable_raw_data();
   for (const Tensor& part : parts) {
@@ -39,6 +35,29 @@ Tensor ConcatRows(const std::vector<Tensor>& parts) {
     next += part.size_bytes();
   }
   return all;
+}
+
+// Joins along the rows.
+Tensor ConcatRows(const std::vector<Tensor>& parts) {
+  Shape shape = parts[0].shape();
+  int64_t rows = 0;
+  for (const Tensor& part : parts) rows += part.shape().dim(0);
+  shape.set_dim(0, rows);
+  return Joined(parts, shape);
+}
+
+// Joins along a new axis in front.
+Tensor StackTensors(const std::vector<Tensor>& parts) {
+  Shape shape = parts[0].shape();
+  shape.InsertDim(0, static_cast<int64_t>(parts.size()));
+  return Joined(parts, shape);
+}
+
+// The opposite of StackTensors(); shares the memory.
+Tensor ElementOf(const Tensor& stacked, int index) {
+  Shape shape = stacked.shape();
+  shape.RemoveDim(0);
+  return stacked.SliceRows(index, index + 1).Reshaped(shape);
 }
 
 }  // namespace
@@ -70,26 +89,38 @@ bool TpuStep::changes_variables() const {
                      [](const VariableUse& use) { return use.is_updated; });
 }
 
-bool TpuStep::Divides(absl::Span<const Tensor> arguments) const {
-  const int64_t rows = arguments.empty() ? -1 : RowsOf(arguments[0]);
+int TpuStep::started_step_count() const {
+  int count = 0;
+  for (const Started& step : started_) count += step.step_count;
+  return count;
+}
+
+bool TpuStep::Divides(const Element& element) const {
+  const int64_t rows = element.empty() ? -1 : RowsOf(element[0]);
   if (rows <= 0 || rows % system_->device_count() != 0) return false;
-  return std::all_of(
-      arguments.begin(), arguments.end(),
-      [&](const Tensor& argument) { return RowsOf(argument) == rows; });
+  return std::all_of(element.begin(), element.end(),
+                     [&](const Tensor& part) { return RowsOf(part) == rows; });
 }
 
 absl::StatusOr<std::vector<TpuStep::Buffers>> TpuStep::CopyArguments(
-    absl::Span<const Tensor> arguments, bool divides_batch) const {
-  std::vector<Buffers> copies(system_->device_count());
-  for (int replica = 0; replica < system_->device_count(); ++replica) {
-    for (const Tensor& argument : arguments) {
-      Tensor part = argument;
-      if (divides_batch) {
-        const int64_t rows = RowsOf(argument) / system_->device_count();
-        part = argument.SliceRows(replica * rows, (replica + 1) * rows);
+    absl::Span<const Element> elements, bool divides_batch) const {
+  const int replica_count = system_->device_count();
+  std::vector<Buffers> copies(replica_count);
+  for (int replica = 0; replica < replica_count; ++replica) {
+    for (size_t i = 0; i < elements[0].size(); ++i) {
+      std::vector<Tensor> parts;
+      for (const Element& element : elements) {
+        const int64_t rows =
+            divides_batch ? RowsOf(element[i]) / replica_count : 0;
+        parts.push_back(
+            divides_batch
+                ? element[i].SliceRows(replica * rows, (replica + 1) * rows)
+                : element[i]);
       }
-      ASSIGN_OR_RETURN(std::unique_ptr<PjrtBuffer> buffer,
-                       system_->client().CopyToDevice(part, replica));
+      ASSIGN_OR_RETURN(
+          std::unique_ptr<PjrtBuffer> buffer,
+          system_->client().CopyToDevice(
+              parts.size() == 1 ? parts[0] : StackTensors(parts), replica));
       copies[replica].push_back(std::move(buffer));
     }
   }
@@ -97,17 +128,17 @@ absl::StatusOr<std::vector<TpuStep::Buffers>> TpuStep::CopyArguments(
 }
 
 absl::StatusOr<const PjrtExecutable*> TpuStep::FindProgram(
-    absl::Span<const Tensor> arguments, bool divides_batch,
+    const Element& element, const Started& step,
     const TpuVariableStore::StepState& state) {
   const int replica_count = system_->device_count();
   std::vector<TensorType> types;
-  std::string key = state.structure;
-  for (const Tensor& argument : arguments) {
+  std::string key = absl::StrCat(step.step_count, " ", state.structure);
+  for (const Tensor& argument : element) {
     TensorType& type = types.emplace_back(argument.type());
-    if (divides_batch) {
+    if (step.divides_batch) {
       type.shape.set_dim(0, type.shape.dim(0) / replica_count);
     }
-    absl::StrAppend(&key, type.ToString(), divides_batch ? "/" : " ");
+    absl::StrAppend(&key, type.ToString(), step.divides_batch ? "/" : " ");
   }
   std::unique_ptr<PjrtExecutable>& program = programs_[key];
   if (program != nullptr) return program.get();
@@ -116,93 +147,102 @@ absl::StatusOr<const PjrtExecutable*> TpuStep::FindProgram(
         absl::StrCat("the step has ", step_.parameters.size(),
                      " parameters and got ", types.size(), " arguments"));
   }
+  const bool has_rows = !types.empty() && types[0].shape.rank() > 0;
   // Collectives of the graph see all replicas.
   const std::vector<std::vector<TensorType>> of_replicas(
-      divides_batch ? replica_count : 1, types);
+      step.divides_batch ? replica_count : 1, types);
   ASSIGN_OR_RETURN(const Graph typed,
                    WithTypes(step_, BuiltinOps(), of_replicas, 0));
   ASSIGN_OR_RETURN(
-      const StepProgram made,
-      MakeStepProgram(
-          typed, state.variables,
-          {.replica_count = replica_count,
-           .divides_batch = divides_batch,
-           .rows_per_replica = types.empty() || types[0].shape.rank() == 0
-                                   ? 0
-                                   : types[0].shape.dim(0),
-           .sums_results = results_ == Results::kSummed}));
+      const std::string module,
+      MakeStepProgram(typed, state.variables,
+                      {.replica_count = replica_count,
+                       .divides_batch = step.divides_batch,
+                       .rows_per_replica = has_rows ? types[0].shape.dim(0) : 0,
+                       .step_count = step.step_count,
+                       .sums_results = results_ == Results::kSummed}));
   ASSIGN_OR_RETURN(program, system_->client().Compile(
-                                made.module, {.replica_count = replica_count}));
+                                module, {.replica_count = replica_count}));
   return program.get();
 }
 
 absl::StatusOr<std::vector<TpuStep::Buffers>> TpuStep::Execute(
     const PjrtExecutable& program, const TpuVariableStore::StepState& state,
-    uint64_t step_seed, std::vector<Buffers>* arguments) const {
+    uint64_t step_seed, Started* step) const {
+  const int64_t count = static_cast<int64_t>(state.coefficients.size());
+  const Shape shape = step->step_count == 1
+                          ? Shape({count})
+                          : Shape({step->step_count, count / step->step_count});
   const Tensor coefficients =
-      Tensor::FromSpan<float>({static_cast<int64_t>(state.coefficients.size())},
-                              absl::MakeConstSpan(state.coefficients));
+      Tensor::FromSpan<float>(shape, absl::MakeConstSpan(state.coefficients));
   const Tensor seed = Tensor::Scalar<int64_t>(static_cast<int64_t>(step_seed));
   std::vector<std::vector<const PjrtBuffer*>> all(system_->device_count());
   for (int replica = 0; replica < system_->device_count(); ++replica) {
     std::vector<const PjrtBuffer*>& of_replica = all[replica];
-    for (const auto& buffer : (*arguments)[replica]) {
-      of_replica.push_back(buffer.get());
-    }
+    Buffers& arguments = step->arguments[replica];
+    for (const auto& buffer : arguments) of_replica.push_back(buffer.get());
     of_replica.insert(of_replica.end(), state.arguments[replica].begin(),
                       state.arguments[replica].end());
     for (const Tensor& tensor : {coefficients, seed}) {
       ASSIGN_OR_RETURN(std::unique_ptr<PjrtBuffer> buffer,
                        system_->client().CopyToDevice(tensor, replica));
       of_replica.push_back(buffer.get());
-      (*arguments)[replica].push_back(std::move(buffer));
+      arguments.push_back(std::move(buffer));
     }
   }
   return program.ExecuteOnAll(all);
 }
 
-absl::Status TpuStep::Start(absl::Span<const Tensor> arguments,
+absl::Status TpuStep::Start(absl::Span<const Element> elements,
                             uint64_t step_seed) {
-  Started step = {.divides_batch = Divides(arguments)};
-  ASSIGN_OR_RETURN(step.arguments,
-                   CopyArguments(arguments, step.divides_batch));
+  Started step = {.step_count = static_cast<int>(elements.size()),
+                  .divides_batch = Divides(elements[0])};
+  ASSIGN_OR_RETURN(step.arguments, CopyArguments(elements, step.divides_batch));
   ASSIGN_OR_RETURN(
       step.results,
-      variables_.RunStep(
-          uses_,
-          [&](const TpuVariableStore::StepState& state)
-              -> absl::StatusOr<std::vector<Buffers>> {
-            ASSIGN_OR_RETURN(const PjrtExecutable* const program,
-                             FindProgram(arguments, step.divides_batch, state));
-            return Execute(*program, state, step_seed, &step.arguments);
-          }));
+      variables_.RunSteps(uses_, step.step_count,
+                          [&](const TpuVariableStore::StepState& state)
+                              -> absl::StatusOr<std::vector<Buffers>> {
+                            ASSIGN_OR_RETURN(
+                                const PjrtExecutable* const program,
+                                FindProgram(elements[0], step, state));
+                            return Execute(*program, state, step_seed, &step);
+                          }));
   started_.push_back(std::move(step));
   return absl::OkStatus();
 }
 
-absl::Status TpuStep::Finish(std::vector<Tensor>* results) {
+absl::StatusOr<std::vector<std::vector<Tensor>>> TpuStep::Finish() {
   const Started step = std::move(started_.front());
   started_.pop_front();
   const absl::Time deadline = absl::Now() + kStepTimeout;
   const bool is_concatenated =
       results_ == Results::kConcatenated && step.divides_batch;
   const int source_count = is_concatenated ? system_->device_count() : 1;
-  results->clear();
+  std::vector<std::vector<Tensor>> by_step(step.step_count);
   for (size_t i = 0; i < step_.results.size(); ++i) {
-    std::vector<Tensor> parts;
+    std::vector<Tensor> sources;
     for (int replica = 0; replica < source_count; ++replica) {
-      ASSIGN_OR_RETURN(Tensor part, step.results[replica][i]->ToHost(deadline));
-      parts.push_back(std::move(part));
+      ASSIGN_OR_RETURN(Tensor source,
+                       step.results[replica][i]->ToHost(deadline));
+      sources.push_back(std::move(source));
     }
-    if (parts.size() > 1 && parts[0].shape().rank() == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("result ", i,
-                       " is a scalar; results of replicas are put one behind "
-                       "the other, so they are rows"));
+    for (int index = 0; index < step.step_count; ++index) {
+      std::vector<Tensor> parts = sources;
+      if (step.step_count > 1) {
+        for (Tensor& part : parts) part = ElementOf(part, index);
+      }
+      if (parts.size() > 1 && parts[0].shape().rank() == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("result ", i,
+                         " is a scalar; results of replicas are "
+                         "put one behind the other, so they are rows"));
+      }
+      by_step[index].push_back(parts.size() == 1 ? parts[0]
+                                                 : ConcatRows(parts));
     }
-    results->push_back(parts.size() == 1 ? parts[0] : ConcatRows(parts));
   }
-  return absl::OkStatus();
+  return by_step;
 }
 
 }  // namespace muster

@@ -1,9 +1,20 @@
 #include "common/learn/strategy/tpu/tpu_step_loop.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
+namespace {
+
+bool HaveSameTypes(const Element& a, const Element& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const Tensor& x, const Tensor& y) { return x.type() == y.type(); });
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<StepLoop>> TpuStepLoop::Create(
     const Graph& step, const Dataset& dataset, LoopKind kind,
@@ -33,6 +44,7 @@ absl::StatusOr<StepLoop::Outcome> TpuStepLoop::Run(int64_t step_count_max,
   // A later attempt needs all of the data, not the rest of it.
   if (!outcome.ok()) {
     iterator_ = nullptr;
+    next_.clear();
     position_.element = 0;
   }
   return outcome;
@@ -42,27 +54,26 @@ absl::StatusOr<StepLoop::Outcome> TpuStepLoop::RunSteps(int64_t step_count_max,
                                                         OnStep on_step) {
   Outcome outcome;
   absl::Status status;
-  bool is_last = false;
   while (true) {
-    const bool wants_more =
-        status.ok() && !is_last && !outcome.end_of_data &&
-        outcome.step_count + step_->started_count() < step_count_max;
+    const int64_t left =
+        step_count_max - outcome.step_count - step_->started_step_count();
+    const bool wants_more = status.ok() && !outcome.was_told_to_stop &&
+                            !outcome.end_of_data && left > 0;
     if (wants_more && MayBegin()) {
-      const bool was_told_to_stop = is_to_stop_ && is_to_stop_();
-      const absl::StatusOr<bool> has_begun = BeginStep();
-      // Earlier steps are finished first, as if this one came after them.
-      status.Update(has_begun.status());
-      outcome.end_of_data = has_begun.ok() && !*has_begun;
-      is_last = was_told_to_stop && has_begun.ok() && *has_begun;
+      // Earlier steps are finished first, as if the error came after them.
+      status.Update(DrawGroup(left, &outcome));
+      if (group_.empty()) continue;
+      status.Update(step_->Start(
+          group_,
+          static_cast<uint64_t>(position_.step + step_->started_step_count())));
     } else if (step_->started_count() > 0) {
-      RETURN_IF_ERROR(FinishStep(on_step));
-      ++outcome.step_count;
+      ASSIGN_OR_RETURN(const int64_t step_count, FinishGroup(on_step));
+      outcome.step_count += step_count;
     } else {
       break;
     }
   }
   RETURN_IF_ERROR(status);
-  outcome.was_told_to_stop = is_last;
   if (outcome.end_of_data) {
     iterator_ = nullptr;
     ++position_.pass;
@@ -72,44 +83,59 @@ absl::StatusOr<StepLoop::Outcome> TpuStepLoop::RunSteps(int64_t step_count_max,
 }
 
 bool TpuStepLoop::MayBegin() const {
-  const int unfinished_count = step_->started_count();
-  if (unfinished_count == 0) return true;
-  return unfinished_count < kStartedMax && may_overlap_ &&
-         may_overlap_(unfinished_count);
+  if (step_->started_count() == 0) return true;
+  return step_->started_count() < kStartedMax && may_overlap_ &&
+         may_overlap_(step_->started_step_count());
 }
 
-absl::StatusOr<bool> TpuStepLoop::BeginStep() {
-  if (iterator_ == nullptr) {
-    ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position_.pass));
+absl::Status TpuStepLoop::DrawGroup(int64_t count_max, Outcome* outcome) {
+  group_.clear();
+  const int count = step_->GroupSize(
+      static_cast<int>(std::min<int64_t>(count_max, group_size_)));
+  while (static_cast<int>(group_.size()) < count &&
+         !outcome->was_told_to_stop) {
+    if (next_.empty()) {
+      if (iterator_ == nullptr) {
+        ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position_.pass));
+      }
+      ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&next_));
+      if (!has_element) {
+        next_.clear();
+        outcome->end_of_data = true;
+        break;
+      }
+    }
+    if (!group_.empty() && !HaveSameTypes(group_.front(), next_)) break;
+    outcome->was_told_to_stop = is_to_stop_ && is_to_stop_();
+    group_.push_back(std::move(next_));
+    next_.clear();
   }
-  ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
-  if (!has_element) return false;
-  // Step numbers never restart, so that each step draws its own random numbers.
-  RETURN_IF_ERROR(step_->Start(
-      element_,
-      static_cast<uint64_t>(position_.step + step_->started_count())));
-  return true;
+  return absl::OkStatus();
 }
 
-absl::Status TpuStepLoop::FinishStep(OnStep on_step) {
-  const absl::Status finished = step_->Finish(&results_);
-  ++position_.step;
-  ++position_.element;
-  RETURN_IF_ERROR(finished);
-  const absl::Status status = on_step(results_);
-  if (status.ok()) return status;
-  while (step_->started_count() > 0) {
-    // Its results are not read.
-    (void)step_->Finish(&results_);
+absl::StatusOr<int64_t> TpuStepLoop::FinishGroup(OnStep on_step) {
+  ASSIGN_OR_RETURN(const auto results, step_->Finish());
+  absl::Status status;
+  for (const std::vector<Tensor>& of_step : results) {
     ++position_.step;
+    ++position_.element;
+    if (status.ok()) status = on_step(of_step);
+  }
+  if (status.ok()) return static_cast<int64_t>(results.size());
+  while (step_->started_count() > 0) {
+    position_.step += step_->started_step_count();
+    // Their results are not read.
+    (void)step_->Finish();
   }
   return status;
 }
 
 absl::Status TpuStepLoop::Seek(const StepPosition& position) {
   ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position.pass));
+  next_.clear();
   for (int64_t i = 0; i < position.element; ++i) {
-    ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
+    Element skipped;
+    ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&skipped));
     if (has_element) continue;
     return absl::DataLossError(
         absl::StrCat("training continues after batch ", position.element,

@@ -26,6 +26,7 @@ namespace muster {
 //
 // Not thread-safe.
 class TpuStepLoop final : public StepLoop,
+                          public GroupingLoop,
                           public OverlappingLoop,
                           public SeekableLoop,
                           public StoppableLoop {
@@ -45,7 +46,14 @@ class TpuStepLoop final : public StepLoop,
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
   SeekableLoop* seekable() override { return this; }
   StoppableLoop* stoppable() override { return this; }
+  GroupingLoop* grouping() override { return this; }
   OverlappingLoop* overlapping() override { return this; }
+
+  // A group is one execution. It is smaller where batches have another size,
+  // where the optimizer makes another kind of update, and at the end.
+  void GroupSteps(int steps_per_start) override {
+    group_size_ = steps_per_start;
+  }
 
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
@@ -58,15 +66,16 @@ class TpuStepLoop final : public StepLoop,
   }
 
  private:
-  // Steps that have begun and are not finished.
+  // Groups that have begun and are not finished.
   static constexpr int kStartedMax = 2;
 
   TpuStepLoop(std::unique_ptr<TpuStep> step, ShardingPlan plan);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
-  // False: the data ends.
-  absl::StatusOr<bool> BeginStep();
-  absl::Status FinishStep(OnStep on_step);
+  // Draws the elements of a group of up to `count_max` steps into group_.
+  absl::Status DrawGroup(int64_t count_max, Outcome* outcome);
+  // Returns the number of steps.
+  absl::StatusOr<int64_t> FinishGroup(OnStep on_step);
   bool MayBegin() const;
 
   const std::unique_ptr<TpuStep> step_;
@@ -75,9 +84,10 @@ class TpuStepLoop final : public StepLoop,
   StepPosition position_;
   std::function<bool()> is_to_stop_;  // May be empty.
   std::function<bool(int64_t)> may_overlap_;
-  // Returned to their producer, which reuses their memory.
-  Element element_;
-  std::vector<Tensor> results_;
+  int group_size_ = 1;
+  std::vector<Element> group_;
+  // Drawn for the next group; empty if there is none.
+  Element next_;
 };
 
 }  // namespace muster

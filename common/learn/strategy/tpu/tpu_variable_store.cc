@@ -170,13 +170,20 @@ absl::Status TpuVariableStore::SetOptimizerOf(
   return rules_.Set(variables, std::move(rule));
 }
 
+absl::StatusOr<int64_t> TpuVariableStore::UpdateCountOf(
+    const std::string& name) {
+  const auto found = residents_.find(name);
+  return found != residents_.end() ? found->second.update_count
+                                   : on_host_.UpdateCount(name);
+}
+
 absl::StatusOr<std::vector<int64_t>> TpuVariableStore::UpdateCounts(
     absl::Span<const std::string> names) {
   const absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(std::vector<int64_t> counts, on_host_.UpdateCounts(names));
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto found = residents_.find(names[i]);
-    if (found != residents_.end()) counts[i] = found->second.update_count;
+  std::vector<int64_t> counts;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const int64_t count, UpdateCountOf(name));
+    counts.push_back(count);
   }
   return counts;
 }
@@ -298,7 +305,7 @@ absl::Status TpuVariableStore::Upload(const Description& variable,
 absl::StatusOr<StepVariable> TpuVariableStore::DescribeUse(
     const VariableUse& use) {
   ASSIGN_OR_RETURN(const Description described, on_host_.Describe(use.name));
-  StepVariable variable = {.spec = *described.spec,
+  StepVariable variable = {.spec = described.spec,
                            .type = described.type,
                            .is_updated = use.is_updated};
   std::shared_ptr<const UpdateRule> rule;
@@ -330,7 +337,28 @@ absl::StatusOr<StepVariable> TpuVariableStore::DescribeUse(
   return variable;
 }
 
+void TpuVariableStore::AddCoefficients(
+    const VariableUse& use, const StepVariable& variable,
+    std::vector<std::vector<float>>* by_step) const {
+  if (variable.rule.passes.empty()) return;
+  const std::shared_ptr<const UpdateRule> rule =
+      UpdateRuleFor(rules_.Of(use.name), use.name, variable.type.shape);
+  std::vector<UpdatePass> passes = variable.rule.passes;
+  for (size_t step = 0; step < by_step->size(); ++step) {
+    if (step > 0) {
+      passes.clear();
+      rule->AddPasses(
+          residents_.at(use.name).update_count + static_cast<int64_t>(step),
+          variable.type.dtype, &passes);
+    }
+    const std::vector<float> coefficients = PassCoefficients(passes);
+    (*by_step)[step].insert((*by_step)[step].end(), coefficients.begin(),
+                            coefficients.end());
+  }
+}
+
 void TpuVariableStore::TakeResults(absl::Span<const VariableUse> uses,
+                                   int step_count,
                                    std::vector<Buffers>* results) {
   size_t state_count = 0;
   for (const VariableUse& use : uses) {
@@ -351,17 +379,45 @@ void TpuVariableStore::TakeResults(absl::Span<const VariableUse> uses,
         resident.buffers[replica][i] = std::move(of_replica[next++]);
       }
       resident.is_newer_than_host = true;
-      if (has_gradient && replica == 0) ++resident.update_count;
+      if (has_gradient && replica == 0) resident.update_count += step_count;
     }
     of_replica.resize(kept);
   }
 }
 
+int TpuVariableStore::EqualSteps(absl::Span<const VariableUse> uses,
+                                 int step_count) {
+  const absl::MutexLock lock(&mutex_);
+  int equal_count = step_count;
+  for (const VariableUse& use : uses) {
+    const absl::StatusOr<Description> described = on_host_.Describe(use.name);
+    const absl::StatusOr<int64_t> first_step = UpdateCountOf(use.name);
+    const std::shared_ptr<const UpdateRule> general = rules_.Of(use.name);
+    if (GradientOf(use) == nullptr) continue;
+    // The step reports what is missing.
+    if (!described.ok() || !first_step.ok() || general == nullptr) return 1;
+    const std::shared_ptr<const UpdateRule> rule =
+        UpdateRuleFor(general, use.name, described->type.shape);
+    const auto structure_of = [&](int step) {
+      std::vector<UpdatePass> passes;
+      rule->AddPasses(*first_step + step, described->type.dtype, &passes);
+      return CheckPasses(passes).ok() ? PassStructure(passes) : "";
+    };
+    const std::string first = structure_of(0);
+    int count = 1;
+    while (count < equal_count && structure_of(count) == first) ++count;
+    equal_count = count;
+  }
+  return equal_count;
+}
+
 absl::StatusOr<std::vector<TpuVariableStore::Buffers>>
-TpuVariableStore::RunStep(absl::Span<const VariableUse> uses, RunProgram run) {
+TpuVariableStore::RunSteps(absl::Span<const VariableUse> uses, int step_count,
+                           RunProgram run) {
   const absl::MutexLock lock(&mutex_);
   StepState state;
   state.arguments.resize(replica_count());
+  std::vector<std::vector<float>> coefficients(step_count);
   for (const VariableUse& use : uses) {
     ASSIGN_OR_RETURN(StepVariable variable, DescribeUse(use));
     const absl::Status status = CheckPasses(variable.rule.passes);
@@ -370,10 +426,7 @@ TpuVariableStore::RunStep(absl::Span<const VariableUse> uses, RunProgram run) {
           status.code(),
           absl::StrCat("variable \"", use.name, "\": ", status.message()));
     }
-    const std::vector<float> coefficients =
-        PassCoefficients(variable.rule.passes);
-    state.coefficients.insert(state.coefficients.end(), coefficients.begin(),
-                              coefficients.end());
+    AddCoefficients(use, variable, &coefficients);
     absl::StrAppend(&state.structure, PassStructure(variable.rule.passes), ";");
     for (int replica = 0; replica < replica_count(); ++replica) {
       const Buffers& buffers = residents_.at(use.name).buffers[replica];
@@ -383,8 +436,12 @@ TpuVariableStore::RunStep(absl::Span<const VariableUse> uses, RunProgram run) {
     }
     state.variables.push_back(std::move(variable));
   }
+  for (const std::vector<float>& of_step : coefficients) {
+    state.coefficients.insert(state.coefficients.end(), of_step.begin(),
+                              of_step.end());
+  }
   ASSIGN_OR_RETURN(std::vector<Buffers> results, run(state));
-  TakeResults(uses, &results);
+  TakeResults(uses, step_count, &results);
   return results;
 }
 

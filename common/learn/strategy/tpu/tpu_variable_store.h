@@ -75,7 +75,7 @@ class TpuVariableStore final : public ReplicaVariables {
   // What the program of a step gets.
   struct StepState {
     std::vector<StepVariable> variables;
-    // PassCoefficients() of all variables.
+    // PassCoefficients() of all variables, for each step in turn.
     std::vector<float> coefficients;
     // Describes what programs of the same graph depend on.
     std::string structure;
@@ -87,15 +87,20 @@ class TpuVariableStore final : public ReplicaVariables {
   using RunProgram = absl::FunctionRef<absl::StatusOr<std::vector<Buffers>>(
       const StepState& state)>;
 
-  // Runs a step that uses variables in this way. Returns the results of the
-  // program by replica, without the states of variables. Returns when the work
-  // is enqueued.
+  // Runs `step_count` steps that use variables in this way, in one program.
+  // Returns the results of the program by replica, without the states of
+  // variables. Returns when the work is enqueued. Requires that `step_count` is
+  // at most EqualSteps().
   //   kNotFound            no such variable
   //   kFailedPrecondition  a variable has no optimizer
   //   kUnimplemented       a step applies two gradients to one variable
   //   others               as CopyToDevice() and `run`
-  absl::StatusOr<std::vector<Buffers>> RunStep(
-      absl::Span<const VariableUse> uses, RunProgram run);
+  absl::StatusOr<std::vector<Buffers>> RunSteps(
+      absl::Span<const VariableUse> uses, int step_count, RunProgram run);
+
+  // Returns how many of the next `step_count` steps can be one program: the
+  // update rules make the same kinds of updates in all of them. At least 1.
+  int EqualSteps(absl::Span<const VariableUse> uses, int step_count);
 
  private:
   class HostSession;
@@ -114,7 +119,8 @@ class TpuVariableStore final : public ReplicaVariables {
   // Makes the copy on the host current.
   absl::Status Download(absl::string_view name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DownloadAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<int64_t> UpdateCountOf(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Tensor> AggregateOnHost(const proto::VariableSpec& spec,
                                          const Resident& resident) const;
   // Makes the copies on the devices current, with the slots of `rule`, which
@@ -123,7 +129,11 @@ class TpuVariableStore final : public ReplicaVariables {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<StepVariable> DescribeUse(const VariableUse& use)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeResults(absl::Span<const VariableUse> uses,
+  // Appends the coefficients of the variable to those of each step.
+  void AddCoefficients(const VariableUse& use, const StepVariable& variable,
+                       std::vector<std::vector<float>>* by_step) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeResults(absl::Span<const VariableUse> uses, int step_count,
                    std::vector<Buffers>* results)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
