@@ -35,8 +35,9 @@ absl::Status CheckNode(const Node& node) {
   }
   const HloTranslation* const translation = FindHloTranslation(node.op);
   if (translation == nullptr) return RefuseNode(node, "the op is unknown");
-  if (!translation->refusal.empty())
+  if (!translation->refusal.empty()) {
     return RefuseNode(node, translation->refusal);
+  }
   return absl::OkStatus();
 }
 
@@ -118,8 +119,9 @@ absl::StatusOr<HloValues> TranslateGraph(const HloStepContext& step,
     }
     const OpSchema& schema = BuiltinOps().FindOrPlain(node.op);
     if (schema.uses_variable() || schema.effect == OpEffect::kDescribeStep) {
-      if (variables == nullptr)
+      if (variables == nullptr) {
         return RefuseNode(node, "there are no variables");
+      }
       ASSIGN_OR_RETURN(values[i], variables->Translate(typed, node, inputs));
       continue;
     }
