@@ -30,6 +30,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> TpuStrategy::CreateLoop(
       {.prefetch_batch_count = options_.prefetch_batch_count});
 }
 
-StrategyReport TpuStrategy::Report() const { return {}; }
+StrategyReport TpuStrategy::Report() const {
+  return {.replica_state_bytes = variables_.DeviceBytes()};
+}
 
 }  // namespace muster

@@ -289,6 +289,9 @@ absl::Status TpuVariableStore::Upload(const Description& variable,
       variable.spec->aggregation() == proto::AGGREGATION_SUM) {
     tensors[0] = ScaledSum({tensors[0]}, 1.0 / replica_count());
   }
+  for (const Tensor& tensor : tensors) {
+    resident.size_bytes += static_cast<int64_t>(tensor.size_bytes());
+  }
   resident.buffers.resize(replica_count());
   for (int replica = 0; replica < replica_count(); ++replica) {
     for (const Tensor& tensor : tensors) {
@@ -383,6 +386,15 @@ void TpuVariableStore::TakeResults(absl::Span<const VariableUse> uses,
     }
     of_replica.resize(kept);
   }
+}
+
+int64_t TpuVariableStore::DeviceBytes() const {
+  const absl::MutexLock lock(&mutex_);
+  int64_t size_bytes = 0;
+  for (const auto& [name, resident] : residents_) {
+    size_bytes += resident.size_bytes;
+  }
+  return size_bytes;
 }
 
 int TpuVariableStore::EqualSteps(absl::Span<const VariableUse> uses,

@@ -98,6 +98,9 @@ class TpuVariableStore final : public ReplicaVariables {
   absl::StatusOr<std::vector<Buffers>> RunSteps(
       absl::Span<const VariableUse> uses, int step_count, RunProgram run);
 
+  // Returns the size of the values and slots on one device.
+  int64_t DeviceBytes() const;
+
   // Returns how many of the next `step_count` steps can be one program: the
   // update rules make the same kinds of updates in all of them. At least 1.
   int EqualSteps(absl::Span<const VariableUse> uses, int step_count);
@@ -112,6 +115,7 @@ class TpuVariableStore final : public ReplicaVariables {
     // Slots of earlier rules, which steps do not use.
     std::vector<VariableState::Slot> other_slots;
     int64_t update_count = 0;
+    int64_t size_bytes = 0;  // On one device.
     bool is_newer_than_host = false;
   };
 

@@ -71,6 +71,7 @@ TEST(JobTpuTest, DevicesOfAPluginTrainLikeOneCpu) {
                        RunWith(absl::StrCat("tpu { plugin: '", plugin,
                                             "' cpu_device_count: 2 }")));
   EXPECT_EQ(tpu.strategy, "tpu");
+  EXPECT_GT(*tpu.report.replica_state_bytes, 0);
   EXPECT_EQ(tpu.history.step_count, one.history.step_count);
   EXPECT_EQ(tpu.history.example_count, one.history.example_count);
   for (const auto& [name, value] : one.final) {
