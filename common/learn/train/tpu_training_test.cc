@@ -23,6 +23,7 @@
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/dropout.h"
+#include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layers/activation_layer.h"
@@ -320,6 +321,13 @@ TEST_F(TpuTrainingTest, TransformerEqualsOneCpu) {
   };
   ExpectEqualsOneCpu(model, Sgd({.learning_rate = 0.05}),
                      Sentences(10 * kBatch, 6, 20).Batch(kBatch));
+}
+
+TEST_F(TpuTrainingTest, Bfloat16IsCloseToThatOfOneCpu) {
+  SetDTypePolicy(kMixedBfloat16Policy);
+  ExpectEqualsOneCpu(Classifier, Sgd({.learning_rate = 0.05}), TenBatches(),
+                     2e-2);
+  SetDTypePolicy(kFloat32Policy);
 }
 
 TEST_F(TpuTrainingTest, EvaluatesAndPredictsEveryExampleOnce) {

@@ -15,6 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/runtime/graph_rewrites.h"
+#include "common/compute/stablehlo/graph_translator.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
 #include "common/core/system/memory_limits.h"
@@ -130,6 +133,11 @@ class Steps {
           trains ? TraceTrainStep(step, part.data.element_types())
                  : TraceEvaluateStep(step, part.data.element_types());
       if (!traced.ok()) return In(part.field, traced.status());
+      if (job.job().strategy().has_tpu()) {
+        const absl::Status translatable =
+            CheckTranslatable(DropDeadNodes(traced->graph, BuiltinOps()));
+        if (!translatable.ok()) return In(part.field, translatable);
+      }
       steps.graphs_.push_back(std::move(traced->graph));
     }
     RETURN_IF_ERROR(steps.optimizers_.CheckMatch(job.layer()->weights()));

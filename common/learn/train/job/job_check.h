@@ -17,6 +17,7 @@ namespace muster {
 // on this machine. These are estimates.
 //   kInvalidArgument  a folder cannot be written, a part of the data has no
 //                     examples, or model, loss or metrics do not fit the data
+//   kUnimplemented    the strategy is `tpu`, and an op has no translation
 //   others            as ResolvedJob::OpenData(), and from reading the data
 absl::Status CheckJob(ResolvedJob& job, const ClusterConfig& config,
                       std::ostream& output);

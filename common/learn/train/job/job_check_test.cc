@@ -92,6 +92,16 @@ TEST_F(JobCheckTest, FindsALossThatDoesNotFit) {
                                        HasSubstr("categorical_crossentropy"))));
 }
 
+TEST_F(JobCheckTest, FindsAnOpWithoutTranslationForTpus) {
+  const std::string job = Job(
+      "layers { reshape { target_shape: [3, 1] } } layers { lstm { units: 2 } "
+      "}");
+  EXPECT_OK(Check(job));
+  EXPECT_THAT(Check(job + " strategy { tpu {} }"),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("train"), HasSubstr("Recurrence"))));
+}
+
 TEST_F(JobCheckTest, FindsDataThatAreMissingOrEmpty) {
   EXPECT_THAT(Check(Job(kDense,
                         "test { csv { path: '${job_dir}/none.csv' "
