@@ -32,9 +32,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "bench/benchmark_child.h"
 #include "bench/benchmark_copy.h"
 #include "bench/benchmark_network.h"
-#include "bench/child_process.h"
 #include "bench/measure.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/check.h"
@@ -197,7 +197,7 @@ class Servers {
  public:
   Servers(int count, LaneKind lane) {
     for (int i = 0; i < count; ++i) {
-      children_.push_back(std::make_unique<ChildProcess>(
+      children_.push_back(std::make_unique<BenchmarkChild>(
           "parameter_server_benchmark",
           std::vector<std::string>{"serve", absl::StrCat(i)}));
       if (i > 0) addresses_ += ",";
@@ -215,7 +215,7 @@ class Servers {
   void KeepCopies(int count) {
     const std::vector<std::string> sources = absl::StrSplit(addresses_, ',');
     for (int i = 0; i < count; ++i) {
-      children_.push_back(std::make_unique<ChildProcess>(
+      children_.push_back(std::make_unique<BenchmarkChild>(
           "parameter_server_benchmark",
           std::vector<std::string>{"serve", absl::StrCat(count + i)}));
       copies_.push_back(std::make_unique<BenchmarkCopy>(
@@ -223,7 +223,7 @@ class Servers {
     }
   }
 
-  std::vector<std::unique_ptr<ChildProcess>> children_;
+  std::vector<std::unique_ptr<BenchmarkChild>> children_;
   std::vector<std::unique_ptr<BenchmarkCopy>> copies_;
   std::string addresses_;
   std::unique_ptr<RemoteVariableStore> store_;
@@ -310,9 +310,9 @@ Figure MeasureDense(const std::string& optimizer, int worker_count,
   Servers servers(1, lane);
   Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
   { DenseStep(&servers.store(), kDenseCount, Shape({1024, 1024}), true); }
-  std::vector<std::unique_ptr<ChildProcess>> workers;
+  std::vector<std::unique_ptr<BenchmarkChild>> workers;
   for (int i = 1; i <= worker_count; ++i) {
-    workers.push_back(std::make_unique<ChildProcess>(
+    workers.push_back(std::make_unique<BenchmarkChild>(
         "parameter_server_benchmark",
         std::vector<std::string>{"work", servers.addresses(), absl::StrCat(i),
                                  absl::StrCat(static_cast<int>(lane))}));

@@ -1,5 +1,5 @@
-#ifndef BENCH_CHILD_PROCESS_H_
-#define BENCH_CHILD_PROCESS_H_
+#ifndef BENCH_BENCHMARK_CHILD_H_
+#define BENCH_BENCHMARK_CHILD_H_
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -18,9 +18,10 @@ namespace muster {
 
 // Runs this program as a child process. The child writes its results to the
 // descriptor in its last argument. An error ends the benchmark.
-class ChildProcess {
+class BenchmarkChild {
  public:
-  ChildProcess(const std::string& program, std::vector<std::string> arguments) {
+  BenchmarkChild(const std::string& program,
+                 std::vector<std::string> arguments) {
     int ends[2];
     MUSTER_CHECK(pipe(ends) == 0);
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
@@ -34,12 +35,12 @@ class ChildProcess {
     close(ends[1]);
     output_ = fdopen(ends[0], "r");
   }
-  ~ChildProcess() {
+  ~BenchmarkChild() {
     waitpid(pid_, nullptr, 0);
     std::fclose(output_);
   }
-  ChildProcess(const ChildProcess&) = delete;
-  ChildProcess& operator=(const ChildProcess&) = delete;
+  BenchmarkChild(const BenchmarkChild&) = delete;
+  BenchmarkChild& operator=(const BenchmarkChild&) = delete;
 
   // Blocks until the child has written a line, or has ended.
   std::string ReadLine() {
@@ -55,4 +56,4 @@ class ChildProcess {
 
 }  // namespace muster
 
-#endif  // BENCH_CHILD_PROCESS_H_
+#endif  // BENCH_BENCHMARK_CHILD_H_
