@@ -43,7 +43,8 @@ constexpr MetricInfo kRollbacks = {
     "How often training was rolled back after a parameter server was lost."};
 constexpr MetricInfo kRestored = {
     "muster_servers_restored_total",
-    "Parameter servers that were started again with their state."};
+    "Parameter servers that were started again with their state, or whose copy "
+    "took over."};
 
 }  // namespace
 

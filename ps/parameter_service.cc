@@ -298,6 +298,8 @@ void ParameterService::OnReplaced(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (is_ended_) return;
   is_ended_ = true;
+  // A signal has asked for the end, and another task serves.
+  if (is_ending_) return;
   outcome_ = {.end = End::kReplaced,
               .has_job_ended = outcome_.has_job_ended,
               .why = why};

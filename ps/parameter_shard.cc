@@ -25,8 +25,10 @@ namespace {
 
 constexpr size_t kNameBytesMax = 1024;
 
-// Returns the type of the rows of this shard.
-absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
+}  // namespace
+
+absl::StatusOr<TensorType> ParameterShard::ShardType(
+    const proto::ShardSpec& spec) {
   RETURN_IF_ERROR(ValidateVariableSpec(spec.variable()));
   if (spec.shard_name().empty() || spec.shard_name().size() > kNameBytesMax) {
     return absl::InvalidArgumentError(
@@ -63,13 +65,10 @@ absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   return TensorType{dtype, std::move(shape)};
 }
 
-// True if the shard has all rows of its variable.
-bool IsWhole(const proto::ShardSpec& spec) {
+bool ParameterShard::IsWhole(const proto::ShardSpec& spec) {
   const auto& dim = spec.variable().shape().dim();
   return dim.empty() || spec.row_end() - spec.row_begin() == dim.Get(0);
 }
-
-}  // namespace
 
 ParameterShard::ParameterShard(const Options& options)
     : options_(options),

@@ -204,6 +204,11 @@ class ParameterShard {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Returns the type of a shard.
+  //   kInvalidArgument  the spec is invalid
+  static absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec);
+  // True if the shard has all rows of its variable.
+  static bool IsWhole(const proto::ShardSpec& spec);
   // Returns null if no variable has this name.
   absl::StatusOr<ShardVariable*> FindExisting(const proto::ShardSpec& spec,
                                               const TensorType& type) const

@@ -283,23 +283,17 @@ absl::Status ParameterShard::ReplayVariable(
     const proto::ServerLogRecord& record) {
   const proto::ServerLogVariable& stored = record.variable();
   const proto::ShardSpec& spec = stored.spec();
-  TensorType type;
-  ASSIGN_OR_RETURN(type.dtype, DecodeDType(spec.variable().dtype()));
-  ASSIGN_OR_RETURN(type.shape, DecodeShape(spec.variable().shape(),
-                                           /*allow_unknown=*/false));
-  const bool is_whole = type.shape.rank() == 0 ||
-                        spec.row_end() - spec.row_begin() == type.shape.dim(0);
-  if (type.shape.rank() > 0) {
-    type.shape.set_dim(0, spec.row_end() - spec.row_begin());
-  }
-  ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
+  ASSIGN_OR_RETURN(const TensorType type, ShardType(spec));
   absl::MutexLock lock(&mutex_);
   const uint32_t handle = stored.handle();
   if (handle >= static_cast<uint32_t>(options_.variable_count_max) ||
       (handle < variables_.size() && variables_[handle] != nullptr)) {
     return DoesNotFit(absl::StrCat("handle ", handle, " is in use"));
   }
+  const bool is_whole = IsWhole(spec);
   RETURN_IF_ERROR(rules_.CheckNew(spec.variable().name(), type, is_whole));
+  // After the check, because the type may be that of a damaged record.
+  ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
   if (handle >= variables_.size()) variables_.resize(handle + 1);
   auto variable =
       std::make_shared<ShardVariable>(spec, handle, std::move(value));
