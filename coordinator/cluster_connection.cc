@@ -56,11 +56,15 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
   }
   const int ps_count = options.cluster.task_count(TaskType::kPs);
   const int copy_count = options.server_copy_count;
-  if (copy_count < 1 || copy_count > 2 || ps_count % copy_count != 0) {
+  if (copy_count < 1 || copy_count > 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ps_copies is ", copy_count, "; expected 1 or 2"));
+  }
+  if (ps_count % copy_count != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "ps_copies is ", copy_count, " and the cluster has ", ps_count,
-        " ps tasks; expected 1 or 2, and twice as many tasks as servers for "
-        "2"));
+        "the number of ps tasks is ", ps_count,
+        "; expected an even number with ps_copies: 2, which takes two tasks "
+        "for each server"));
   }
   if (options.closures_in_flight < 1) {
     return absl::InvalidArgumentError(absl::StrCat("closures_in_flight is ",
@@ -164,7 +168,10 @@ absl::StatusOr<std::unique_ptr<TrainingJournal>> ClusterConnection::OpenJournal(
 absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
   const TrainingJournal::Identity& identity = journal_->identity();
   servers_->Begin(identity.copies, identity.server_state_ids);
-  if (!journal_->is_kept()) return options_.generation;
+  if (!journal_->is_kept()) {
+    servers_->Start();
+    return options_.generation;
+  }
   servers_->AwaitTakeOvers(clock_->Now() + kTakeOverAtStartTimeout);
   std::vector<ServerDescription> servers;
   std::vector<uint64_t> state_ids;
@@ -188,6 +195,9 @@ absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
                        .generation = described->generation()});
   }
   servers_->SetStates(state_ids);
+  if (options_.server_copy_count > 1) {
+    RETURN_IF_ERROR(journal_->NoteCopies(servers_->record()));
+  }
   const absl::StatusOr<Adoption> adoption = journal_->Decide(servers);
   absl::Status status = adoption.status();
   if (status.ok() && adoption->kind == AdoptionKind::kEndTasks) {
@@ -213,6 +223,7 @@ absl::StatusOr<uint64_t> ClusterConnection::Adopt() {
   }
   const uint64_t generation = servers[0].generation;
   dispatcher_->SetGeneration(generation);
+  servers_->Start();
   return generation;
 }
 

@@ -109,7 +109,8 @@ StrategyReport ParameterServerStrategy::Report() const {
       connection_->dispatcher().counters();
   return {.retry_count = counters.requeued_count,
           .recovery_count = counters.recovered_count +
-                            connection_->recovery().recovery_count(),
+                            connection_->recovery().recovery_count() +
+                            connection_->recovery().restored_count(),
           .tasks = connection_->DescribeTasks()};
 }
 

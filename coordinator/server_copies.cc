@@ -52,6 +52,12 @@ void ServerCopies::Begin(const Record& record,
   has_changed_ = true;
 }
 
+void ServerCopies::Start() {
+  absl::MutexLock lock(&mutex_);
+  has_started_ = true;
+  has_changed_ = true;
+}
+
 void ServerCopies::Stop() {
   absl::MutexLock lock(&mutex_);
   is_stopping_ = true;
@@ -88,7 +94,7 @@ std::vector<ServerWatch::State> ServerCopies::states() const {
   return states;
 }
 
-ServerWatch::State ServerCopies::StateOf(
+ServerWatch::State ServerCopies::ServingState(
     const Server& server, const std::vector<ServerWatch::State>& tasks) const {
   ServerWatch::State state = tasks[server.view.serving_task];
   if (server.taken_incarnation != 0 &&
@@ -96,6 +102,21 @@ ServerWatch::State ServerCopies::StateOf(
     // The watch may not know yet.
     state.state_id = server.view.state_id;
     state.copy.set_is_holder(false);
+  }
+  return state;
+}
+
+CopyStep ServerCopies::NextStep(
+    const Server& server, const std::vector<ServerWatch::State>& tasks) const {
+  return NextCopyStep(server.view, ServingState(server, tasks),
+                      tasks[OtherTask(server.view.serving_task)]);
+}
+
+ServerWatch::State ServerCopies::StateOf(
+    const Server& server, const std::vector<ServerWatch::State>& tasks) const {
+  ServerWatch::State state = ServingState(server, tasks);
+  if (server.taken_incarnation != 0 &&
+      state.incarnation == server.taken_incarnation) {
     state.restored_update_count = server.taken_update_count;
     state.away = server.away;
   }
@@ -117,37 +138,43 @@ Channel& ServerCopies::channel(int server) const {
 }
 
 void ServerCopies::AllowExit(int server) {
-  int task = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    task = servers_[server].view.serving_task;
-  }
-  parts_.watch->AllowExit(task);
+  if (copy_count_ == 1) parts_.watch->AllowExit(server);
 }
 
 void ServerCopies::SetStates(const std::vector<uint64_t>& state_ids) {
   absl::MutexLock lock(&mutex_);
   for (int i = 0; i < server_count_; ++i) {
-    servers_[i].view.state_id = state_ids[i];
+    CopyView& view = servers_[i].view;
+    if (view.state_id != state_ids[i]) view.has_complete_copy = false;
+    view.state_id = state_ids[i];
   }
   has_changed_ = true;
 }
 
 void ServerCopies::AwaitTakeOvers(absl::Time deadline) {
   if (copy_count_ == 1) return;
-  const auto is_served = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  const auto is_settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     const std::vector<ServerWatch::State> tasks = parts_.watch->states();
     return is_stopping_ ||
-           std::none_of(servers_.begin(), servers_.end(),
-                        [&](const Server& server)
-                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-                              return !StateOf(server, tasks).lost.ok() &&
-                                     server.view.has_complete_copy;
-                            });
+           std::none_of(
+               servers_.begin(), servers_.end(),
+               [&](const Server& server) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+                 return NextStep(server, tasks).action == CopyAction::kTakeOver;
+               });
   };
   absl::MutexLock lock(&mutex_);
-  parts_.clock->AwaitWithDeadline(&mutex_, absl::Condition(&is_served),
+  parts_.clock->AwaitWithDeadline(&mutex_, absl::Condition(&is_settled),
                                   deadline);
+}
+
+ServerCopies::Record ServerCopies::record() const {
+  Record record;
+  absl::MutexLock lock(&mutex_);
+  for (const Server& server : servers_) {
+    record.serving_tasks.push_back(server.view.serving_task);
+    record.has_complete_copy.push_back(server.view.has_complete_copy);
+  }
+  return record;
 }
 
 // ---- Steps.
@@ -176,13 +203,10 @@ void ServerCopies::Advance(int index) {
     absl::MutexLock lock(&mutex_);
     if (is_stopping_) return;
     Server& server = servers_[index];
-    serving = tasks[server.view.serving_task];
-    if (serving.incarnation == server.taken_incarnation) {
-      serving.state_id = server.view.state_id;
-      serving.copy.set_is_holder(false);
-    }
+    serving = ServingState(server, tasks);
     other = tasks[OtherTask(server.view.serving_task)];
-    step = NextCopyStep(server.view, serving, other);
+    step = NextStep(server, tasks);
+    if (!has_started_ && step.action != CopyAction::kTakeOver) step = {};
     if (serving.lost.ok()) {
       server.lost_since = absl::InfiniteFuture();
     } else if (server.lost_since == absl::InfiniteFuture()) {
@@ -201,7 +225,7 @@ void ServerCopies::Advance(int index) {
     case CopyAction::kNoteComplete:
       return NoteComplete(index);
     case CopyAction::kEndTask:
-      return EndTask(other);
+      return EndTask(index, other);
     case CopyAction::kAllowExit:
       return parts_.watch->AllowExit(step.task);
   }
@@ -262,7 +286,7 @@ void ServerCopies::TakeOver(int index, const ServerWatch::State& task) {
     if (absl::IsFailedPrecondition(taken.status()) ||
         absl::IsDataLoss(taken.status())) {
       Write(index, before.task, /*has_complete_copy=*/false);
-      EndTask(task);
+      EndTask(index, task);
     }
     return;
   }
@@ -280,11 +304,14 @@ void ServerCopies::TakeOver(int index, const ServerWatch::State& task) {
 }
 
 void ServerCopies::DropCopy(int index, const ServerWatch::State& serving) {
-  if (!Write(index, serving.task, /*has_complete_copy=*/false)) return;
-  LOG(WARNING) << "ps " << OtherTask(serving.task) << " has no copy of ps "
-               << serving.task
-               << " any longer: until it has one, the loss of ps "
-               << serving.task << " rolls training back";
+  const bool was_complete = record().has_complete_copy[index];
+  if (was_complete) {
+    if (!Write(index, serving.task, /*has_complete_copy=*/false)) return;
+    LOG(WARNING) << "ps " << OtherTask(serving.task) << " has no copy of ps "
+                 << serving.task
+                 << " any longer: until it has one, the loss of ps "
+                 << serving.task << " rolls training back";
+  }
   if (!serving.lost.ok()) return;
   const auto dropped = ControlChannel(serving).Call<proto::KeepCopyResponse>(
       kKeepCopyMethod, proto::KeepCopyRequest(), {.timeout = kCallTimeout});
@@ -328,14 +355,26 @@ void ServerCopies::NoteComplete(int index) {
             << " and can take over";
 }
 
-void ServerCopies::EndTask(const ServerWatch::State& task) {
+void ServerCopies::EndTask(int index, const ServerWatch::State& task) {
+  {
+    // It takes a moment to end.
+    absl::MutexLock lock(&mutex_);
+    Server& server = servers_[index];
+    if (server.ended_incarnation == task.incarnation) return;
+    server.ended_incarnation = task.incarnation;
+  }
   proto::KeepCopyRequest request;
   request.set_is_replaced(true);
   const auto ended = ControlChannel(task).Call<proto::KeepCopyResponse>(
       kKeepCopyMethod, request, {.timeout = kCallTimeout});
-  LOG(WARNING) << "told ps " << task.task
-               << " that its variables are served by another process"
-               << (ended.ok() ? "" : ", and it did not answer");
+  LOG(INFO) << "told ps " << task.task
+            << " that its variables are served by another process";
+  if (ended.ok() || absl::IsUnavailable(ended.status())) return;
+  LOG(WARNING) << "ps " << task.task
+               << " has not confirmed that another process serves: "
+               << ended.status().message();
+  absl::MutexLock lock(&mutex_);
+  servers_[index].ended_incarnation = 0;
 }
 
 }  // namespace muster

@@ -60,9 +60,13 @@ class ServerCopies {
   ServerCopies& operator=(const ServerCopies&) = delete;
 
   // Begins with connected tasks. `record` is that of an earlier coordinator of
-  // the job, with the states of its servers; empty if there was none.
+  // the job, with the states of its servers; empty if there was none. Until
+  // Start() a task may take over, and nothing else happens: a task that is told
+  // to keep a copy works for the job from then on.
   void Begin(const Record& record, const std::vector<uint64_t>& state_ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The tasks work for this coordinator.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes no further step: the job ends. Does not block.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   // ServerWatch has noticed a change. Does not block.
@@ -72,6 +76,7 @@ class ServerCopies {
   int server_count() const { return server_count_; }
   int server_of(int task) const { return task % server_count_; }
   std::vector<int> serving_tasks() const ABSL_LOCKS_EXCLUDED(mutex_);
+  Record record() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // By server: the state of the task that serves it. A server whose copy is
   // about to take over is lost.
@@ -79,14 +84,17 @@ class ServerCopies {
   // The channel of the task that serves, and its name.
   Channel& channel(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string peer(int server) const { return channel(server).peer(); }
-  void AllowExit(int server) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Allows the task that serves to exit. With copies does nothing: the task is
+  // allowed to exit when the other one serves, and until then serves for as
+  // long as its grace period lasts.
+  void AllowExit(int server);
   // As ServerWatch::replaced().
   absl::Status replaced() const { return parts_.watch->replaced(); }
 
-  // Blocks until every server whose copy can take over is served, or until the
-  // deadline.
+  // Blocks while a task can take over and has not, or until the deadline.
   void AwaitTakeOvers(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The serving tasks have these states from now on: training was rolled back.
+  // The serving tasks have these states from now on: training was rolled back,
+  // or another job begins. A copy of another state may not take over.
   void SetStates(const std::vector<uint64_t>& state_ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -101,6 +109,8 @@ class ServerCopies {
     // The holder that was named last, and when another try may follow.
     uint64_t holder_incarnation = 0;
     absl::Time next_keep = absl::InfinitePast();
+    // The process that was told last that it was replaced.
+    uint64_t ended_incarnation = 0;
   };
 
   int OtherTask(int task) const;
@@ -114,7 +124,15 @@ class ServerCopies {
   void KeepCopy(int server, const ServerWatch::State& serving,
                 const ServerWatch::State& holder) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteComplete(int server) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndTask(const ServerWatch::State& task);
+  void EndTask(int server, const ServerWatch::State& task)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next step, with what a takeover has changed and the watch may not know.
+  CopyStep NextStep(const Server& server,
+                    const std::vector<ServerWatch::State>& tasks) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  ServerWatch::State ServingState(
+      const Server& server, const std::vector<ServerWatch::State>& tasks) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Records that `task` serves and whether the other one has a complete copy.
   // Returns false after a failure.
   bool Write(int server, int serving_task, bool has_complete_copy)
@@ -137,6 +155,7 @@ class ServerCopies {
   mutable absl::Mutex mutex_;
   std::vector<Server> servers_ ABSL_GUARDED_BY(mutex_);
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_started_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -289,6 +289,7 @@ void ParameterService::UseCopies() {
   }
   copies_.Use();
   if (log_ == nullptr) return;
+  LOG(INFO) << "keeps no log, because another ps task has a copy (ps_copies)";
   // A process that was restarted is not the one with the current state.
   if (log_->restored().has_value()) Reset();
   EndLog();
@@ -421,7 +422,8 @@ void ParameterService::BeginEnd() {
     is_ending_ = true;
     if (!coordinators_.empty()) {
       LOG(INFO) << "received a signal to end; waiting for the coordinator to "
-                   "save this server's variables";
+                << (has_copies_ ? "let another task serve the variables"
+                                : "save this server's variables");
       return;
     }
   }

@@ -41,16 +41,19 @@ class ReturningServerTest : public testing::Test {
 
   // Starts the job. Each task writes its process id to a file. `at_start` are
   // commands of a shell that each task runs first; $name is the index of a ps
-  // task, or "other".
+  // task, "chief", or "worker".
   void Launch(const std::string& at_start = "true", int ps_count = 2,
-              const std::string& settings = "") {
+              const std::string& settings = "",
+              const std::string& program = "counting_program") {
     const std::string script = absl::StrCat(
         "name=$(echo $TF_CONFIG | ",
         R"(sed -n 's/.*"type": *"ps", *"index": *\([0-9]*\).*/\1/p'); )",
-        "name=${name:-other}; echo $$ > ", folder_, "/pid.new.$$ && mv ",
-        folder_, "/pid.new.$$ ", folder_, "/pid.$name; ", at_start,
-        "; exec tests/faults/counting_program --run_dir=", folder_,
-        "/run --set until=", folder_, "/end ", settings);
+        R"([ -n "$name" ] || case $TF_CONFIG in )",
+        R"(*'"type":"chief"'*) name=chief;; *) name=worker;; esac; )",
+        "echo $$ > ", folder_, "/pid.new.$$ && mv ", folder_, "/pid.new.$$ ",
+        folder_, "/pid.$name; ", at_start, "; exec tests/faults/", program,
+        " --run_dir=", folder_, "/run --set until=", folder_, "/end ",
+        settings);
     std::vector<std::string> arguments = {
         "deploy/launch/launch",          "--workers=2",
         absl::StrCat("--ps=", ps_count), "--restart",
@@ -59,14 +62,14 @@ class ReturningServerTest : public testing::Test {
     ASSERT_OK_AND_ASSIGN(launch_, ProcessUnderTest::Start(arguments));
   }
 
-  pid_t PidOf(int server) {
+  pid_t PidOf(const absl::AlphaNum& name) {
     pid_t pid = 0;
-    std::ifstream(absl::StrCat(folder_, "/pid.", server)) >> pid;
+    std::ifstream(absl::StrCat(folder_, "/pid.", name)) >> pid;
     return pid;
   }
 
   // Kills the server and waits until launch has started it again.
-  void Kill(int server) {
+  void Kill(const absl::AlphaNum& server) {
     const pid_t pid = PidOf(server);
     ASSERT_GT(pid, 0);
     ASSERT_EQ(kill(pid, SIGKILL), 0);
@@ -190,6 +193,47 @@ TEST_F(CopiedServerTest, AServerThatIsToldToEndHandsOver) {
   ASSERT_OK(launch_->AwaitLine(" has taken over from ps 0"));
   ASSERT_OK(launch_->AwaitLine("through: "));
   ExpectNothingUndone(1);
+}
+
+TEST_F(CopiedServerTest, AServerThatIsToldToEndAwaitsItsCopy) {
+  ASSERT_NO_FATAL_FAILURE(LaunchWithCopies());
+  const pid_t holder = PidOf(2);
+  ASSERT_EQ(kill(holder, SIGKILL), 0);
+  ASSERT_EQ(kill(PidOf(0), SIGTERM), 0);
+  ASSERT_OK(launch_->AwaitLine(" has taken over from ps 0"));
+  ASSERT_OK(launch_->AwaitLine("through: "));
+  ExpectNothingUndone(1);
+}
+
+TEST_F(CopiedServerTest, ACopySurvivesALostCoordinator) {
+  ASSERT_NO_FATAL_FAILURE(Launch("true", /*ps_count=*/4,
+                                 "--set ps_copies=2 --set epochs=1000000",
+                                 "fit_counting_program"));
+  ASSERT_NO_FATAL_FAILURE(AwaitCopies(2));
+  ASSERT_OK(launch_->AwaitLine("end of epoch 3"));
+  ASSERT_NO_FATAL_FAILURE(Kill("chief"));
+  ASSERT_OK(launch_->AwaitLine("continuing the training"));
+  ASSERT_NO_FATAL_FAILURE(Kill(0));
+  ASSERT_OK(launch_->AwaitLine("takes over from ps 0"));
+  ASSERT_OK(launch_->AwaitLine("end of epoch"));
+  std::ofstream(absl::StrCat(folder_, "/end")).flush();
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch_->AwaitEnd());
+  ASSERT_EQ(end.ShellCode(), 0) << launch_->output();
+  EXPECT_THAT(launch_->output(), HasSubstr("every step counted once"));
+  EXPECT_THAT(launch_->output(), Not(HasSubstr("rolled back to")));
+  EXPECT_EQ(CountLines(launch_->output(), "exited with status 138"), 0);
+}
+
+TEST_F(CopiedServerTest, AJobStartsAgainInItsRunDirectory) {
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_NO_FATAL_FAILURE(Launch("true", /*ps_count=*/4,
+                                   "--set ps_copies=2 --set epochs=1000000",
+                                   "fit_counting_program"));
+    ASSERT_NO_FATAL_FAILURE(AwaitCopies(2));
+    ASSERT_OK(launch_->AwaitLine("end of epoch 3"));
+    ASSERT_EQ(kill(launch_->pid(), SIGTERM), 0);
+    ASSERT_OK(launch_->AwaitEnd().status());
+  }
 }
 
 TEST_F(CopiedServerTest, WithoutBothTasksTrainingIsRolledBack) {

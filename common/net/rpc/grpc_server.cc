@@ -107,7 +107,8 @@ struct CallAdmission {
   }
 
   absl::StatusOr<ReceivedMessage> AdmitMessage(
-      const grpc::ByteBuffer& buffer, absl::string_view caller_task) const {
+      const grpc::ByteBuffer& buffer, absl::string_view caller_task,
+      bool checks_identity = true) const {
     RETURN_IF_ERROR(FaultPoint("rpc.admission_check"));
     ASSIGN_OR_RETURN(ReceivedMessage message,
                      ReceivedMessage::Parse(FromByteBuffer(buffer)));
@@ -115,7 +116,9 @@ struct CallAdmission {
       return absl::PermissionDeniedError(
           "the message names another caller than the call did");
     }
-    RETURN_IF_ERROR(admission_check.Check(message.identity()));
+    if (checks_identity) {
+      RETURN_IF_ERROR(admission_check.Check(message.identity()));
+    }
     return message;
   }
 
@@ -346,6 +349,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
                 grpc::GenericCallbackServerContext* context)
       : admission_(admission),
         caller_task_(std::move(caller_task)),
+        checks_each_message_(ChecksEachMessage(context->method())),
         call_(std::move(call)),
         ended_(ended),
         stream_(std::make_shared<ServerStream>(&admission->admission_check,
@@ -362,7 +366,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
       return;
     }
     absl::StatusOr<ReceivedMessage> message =
-        admission_->AdmitMessage(incoming_, caller_task_);
+        admission_->AdmitMessage(incoming_, caller_task_, checks_each_message_);
     incoming_.Clear();
     if (!message.ok()) {
       stream_->Finish(message.status());
@@ -391,6 +395,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
  private:
   const CallAdmission* const admission_;
   const std::string caller_task_;
+  const bool checks_each_message_;
   const PeerCalls::Call call_;
   HandOver* const ended_;
   const std::shared_ptr<ServerStream> stream_;

@@ -114,7 +114,15 @@ int BitOf(absl::string_view role) {
   return 0;
 }
 
+// A server sends its state to the task that holds a copy.
+constexpr absl::string_view kAdmittedOnce[] = {"/muster.ParameterServer/Copy"};
+
 }  // namespace
+
+bool ChecksEachMessage(absl::string_view method) {
+  return std::find(std::begin(kAdmittedOnce), std::end(kAdmittedOnce),
+                   method) == std::end(kAdmittedOnce);
+}
 
 bool MayCall(absl::string_view role, absl::string_view method) {
   const auto* const found = std::find_if(

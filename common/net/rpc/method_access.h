@@ -41,6 +41,11 @@ bool IsJobName(absl::string_view name);
 // without TLS do not: without a certificate, a caller can claim any role.
 bool MayCall(absl::string_view role, absl::string_view method);
 
+// False for a stream whose messages belong to the process that sends them, and
+// not to a coordinator: it stays admitted when the job gets another
+// coordinator, whose epoch is higher than that of the stream.
+bool ChecksEachMessage(absl::string_view method);
+
 }  // namespace muster
 
 #endif  // COMMON_NET_RPC_METHOD_ACCESS_H_

@@ -30,6 +30,8 @@ constexpr Row kRows[] = {
     {"/muster.ParameterServer/Share", true, true},
     {"/muster.ParameterServer/Watch", true, false},
     {"/muster.PeerGroup/Converse", true, true},
+    {"/muster.ParameterServer/KeepCopy", true, false},
+    {"/muster.ParameterServer/TakeOver", true, false},
     {"/muster.PeerGroup/Identify", true, true},
     {"/muster.Task/End", true, false},
     {"/muster.Task/OpenLocalConnection", true, true, true},
@@ -47,6 +49,16 @@ TEST(MethodAccessTest, EveryCellOfTheTable) {
       EXPECT_FALSE(MayCall(role, row.method)) << role << " " << row.method;
     }
   }
+}
+
+TEST(MethodAccessTest, OnlyAServerSendsItsStateToAnother) {
+  constexpr char kCopy[] = "/muster.ParameterServer/Copy";
+  EXPECT_TRUE(MayCall("ps", kCopy));
+  for (const char* role : {"chief", "worker", "operator", "evaluator", ""}) {
+    EXPECT_FALSE(MayCall(role, kCopy)) << role;
+  }
+  EXPECT_FALSE(ChecksEachMessage(kCopy));
+  EXPECT_TRUE(ChecksEachMessage("/muster.ParameterServer/Watch"));
 }
 
 TEST(MethodAccessTest, AMethodThatTheTableDoesNotListIsRefused) {

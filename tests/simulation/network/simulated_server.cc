@@ -11,6 +11,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/method_access.h"
 #include "common/net/rpc/peer_calls.h"
 #include "common/net/rpc/seen_calls.h"
 #include "proto/rpc.pb.h"
@@ -47,7 +48,8 @@ class ServerCore : public Acceptor,
       const Packet& open) override;
 
   absl::StatusOr<ReceivedMessage> AdmitMessage(
-      std::string bytes, absl::string_view caller_task) const {
+      std::string bytes, absl::string_view caller_task,
+      bool checks_identity = true) const {
     RETURN_IF_ERROR(FaultPoint("rpc.admission_check"));
     const size_t split = transport_->scheduler().Below(bytes.size() + 1);
     ASSIGN_OR_RETURN(ReceivedMessage message,
@@ -56,7 +58,9 @@ class ServerCore : public Acceptor,
       return absl::PermissionDeniedError(
           "the message names another caller than the call did");
     }
-    RETURN_IF_ERROR(admission_check_->Check(message.identity()));
+    if (checks_identity) {
+      RETURN_IF_ERROR(admission_check_->Check(message.identity()));
+    }
     return message;
   }
 
@@ -115,6 +119,7 @@ struct ServerCall {
   std::shared_ptr<Connection> connection;
   uint64_t call = 0;
   std::string caller_task;
+  bool checks_each_message = true;
   PeerCalls::Call peer_call;
 
   void Send(Packet packet) const {
@@ -226,8 +231,8 @@ class ServerStream final : public Stream,
       observer_->OnHalfClose();
       return;
     }
-    absl::StatusOr<ReceivedMessage> message =
-        call_.core->AdmitMessage(std::move(packet.bytes), call_.caller_task);
+    absl::StatusOr<ReceivedMessage> message = call_.core->AdmitMessage(
+        std::move(packet.bytes), call_.caller_task, call_.checks_each_message);
     if (message.ok()) {
       observer_->OnMessage(*std::move(message));
     } else {
@@ -325,6 +330,7 @@ std::shared_ptr<PacketReceiver> ServerCore::Admit(
                      .connection = connection,
                      .call = open.call,
                      .caller_task = identity.caller_task(),
+                     .checks_each_message = ChecksEachMessage(open.method),
                      .peer_call = *std::move(peer_call)};
   if (unary != nullptr) {
     return std::make_shared<UnaryServerCall>(std::move(call), unary);

@@ -59,7 +59,8 @@ std::string ServerLossCost(const proto::TrainingJob& job,
                            absl::Duration return_timeout, bool keeps_logs) {
   if (job.strategy().parameter_server().ps_copies() > 1) {
     return "a lost parameter server costs nothing: the task with its copy "
-           "takes over (ps_copies); if both are lost, training is rolled back";
+           "takes over (ps_copies; launch needs --restart); if both are lost, "
+           "training is rolled back";
   }
   if (return_timeout <= absl::ZeroDuration()) {
     return "a lost parameter server ends the job (--server_return_timeout=0; "

@@ -81,7 +81,7 @@ TEST(LossCostTest, ACopyTakesOverFromAServer) {
   EXPECT_THAT(
       DescribeLossCost(job, *config, absl::Minutes(1), absl::ZeroDuration()),
       StartsWith("a lost parameter server costs nothing: the task with its "
-                 "copy takes over (ps_copies)"));
+                 "copy takes over (ps_copies; launch needs --restart)"));
 }
 
 TEST(LossCostTest, WorkersCanContinueWithoutALostOne) {
