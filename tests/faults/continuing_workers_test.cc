@@ -138,7 +138,7 @@ TEST_F(ContinuingWorkersTest, WithoutTheChiefAndThenWithoutTheNext) {
 }
 
 TEST_F(ContinuingWorkersTest, WithWorkersThatReturn) {
-  epochs_ = 3000;
+  epochs_ = 1200;
   StartDisturbed();
   AwaitLine(0, "Epoch 20/");
   for (const int index : {1, 0, 2}) {
@@ -162,7 +162,7 @@ TEST_F(ContinuingWorkersTest, WithoutAWorkerThatIsStoppedByASignal) {
 }
 
 TEST_F(ContinuingWorkersTest, WithoutASuspendedWorkerWhichEndsWhenItWakes) {
-  epochs_ = 3000;
+  epochs_ = 1200;
   StartDisturbed();
   AwaitLine(0, "Epoch 20/");
   cluster_->process(Worker(0)).SendSignal(SIGSTOP);
