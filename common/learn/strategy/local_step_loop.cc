@@ -139,15 +139,8 @@ absl::Status LocalStepLoop::FinishStep(OnStep on_step) {
 }
 
 absl::Status LocalStepLoop::Seek(const StepPosition& position) {
-  ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position.pass));
-  for (int64_t i = 0; i < position.element; ++i) {
-    ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
-    if (has_element) continue;
-    return absl::DataLossError(
-        absl::StrCat("training continues after batch ", position.element,
-                     " of the data, which has only ", i,
-                     " batches: the data has changed since training began"));
-  }
+  ASSIGN_OR_RETURN(iterator_,
+                   plan_.MakeIteratorAfter(position.pass, position.element));
   position_ = position;
   return absl::OkStatus();
 }

@@ -295,6 +295,25 @@ absl::string_view AutoShardPolicyName(AutoShardPolicy policy) {
   return "unknown";
 }
 
+absl::StatusOr<std::unique_ptr<DatasetIterator>>
+ShardingPlan::MakeIteratorAfter(int64_t epoch, int64_t batch_count) const {
+  ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator,
+                   MakeIterator(epoch));
+  Element skipped;
+  for (int64_t i = 0; i < batch_count; ++i) {
+    ASSIGN_OR_RETURN(const bool has_element, iterator->Next(&skipped));
+    if (!has_element) return TooFewBatches(batch_count, i);
+  }
+  return iterator;
+}
+
+absl::Status TooFewBatches(int64_t expected_count, int64_t batch_count) {
+  return absl::DataLossError(
+      absl::StrCat("training continues after batch ", expected_count,
+                   " of the data, which has only ", batch_count,
+                   " batches: the data has changed since training began"));
+}
+
 std::string ShardingPlan::ToString() const {
   std::string files;
   if (policy == AutoShardPolicy::kFile) {

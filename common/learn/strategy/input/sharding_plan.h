@@ -133,9 +133,17 @@ struct ShardingPlan {
       int64_t epoch) const {
     return dataset.MakeIterator(context, epoch);
   }
+  // The same, after the first `batch_count` elements.
+  //   kDataLoss  as TooFewBatches()
+  absl::StatusOr<std::unique_ptr<DatasetIterator>> MakeIteratorAfter(
+      int64_t epoch, int64_t batch_count) const;
   // Describes the plan in one line.
   std::string ToString() const;
 };
+
+// The error (kDataLoss) of training that continues after `expected_count`
+// batches of data that has only `batch_count`.
+absl::Status TooFewBatches(int64_t expected_count, int64_t batch_count);
 
 // Makes all decisions about dividing a dataset. Pure, except that it calls
 // `function` and, for the first element, the functions of Interleave().

@@ -393,10 +393,7 @@ absl::Status SynchronousStepLoop::SeekTo(const StepPosition& position) {
     ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
     // One of several workers may have less data than the others.
     if (has_batches || dataset_->plan().continues_at_end) continue;
-    return absl::DataLossError(
-        absl::StrCat("training continues after batch ", position.element,
-                     " of the data, which has only ", i,
-                     " batches: the data has changed since training began"));
+    return TooFewBatches(position.element, i);
   }
   position_ = position;
   return absl::OkStatus();

@@ -19,9 +19,6 @@
 namespace muster {
 namespace {
 
-// A step that takes longer counts as hanging.
-constexpr absl::Duration kStepTimeout = absl::Minutes(10);
-
 int64_t RowsOf(const Tensor& argument) {
   return argument.shape().rank() == 0 ? -1 : argument.shape().dim(0);
 }
@@ -215,7 +212,7 @@ absl::Status TpuStep::Start(absl::Span<const Element> elements,
 absl::StatusOr<std::vector<std::vector<Tensor>>> TpuStep::Finish() {
   const Started step = std::move(started_.front());
   started_.pop_front();
-  const absl::Time deadline = absl::Now() + kStepTimeout;
+  const absl::Time deadline = absl::Now() + kTpuTimeout;
   const bool is_concatenated =
       results_ == Results::kConcatenated && step.divides_batch;
   const int source_count = is_concatenated ? system_->device_count() : 1;

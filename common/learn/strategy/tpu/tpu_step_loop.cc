@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -60,7 +59,7 @@ absl::StatusOr<StepLoop::Outcome> TpuStepLoop::RunSteps(int64_t step_count_max,
     const bool wants_more = status.ok() && !outcome.was_told_to_stop &&
                             !outcome.end_of_data && left > 0;
     if (wants_more && MayBegin()) {
-      // Earlier steps are finished first, as if the error came after them.
+      // After an error, the loop finishes the steps that have begun.
       status.Update(DrawGroup(left, &outcome));
       if (group_.empty()) continue;
       status.Update(step_->Start(
@@ -131,17 +130,9 @@ absl::StatusOr<int64_t> TpuStepLoop::FinishGroup(OnStep on_step) {
 }
 
 absl::Status TpuStepLoop::Seek(const StepPosition& position) {
-  ASSIGN_OR_RETURN(iterator_, plan_.MakeIterator(position.pass));
+  ASSIGN_OR_RETURN(iterator_,
+                   plan_.MakeIteratorAfter(position.pass, position.element));
   next_.clear();
-  for (int64_t i = 0; i < position.element; ++i) {
-    Element skipped;
-    ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&skipped));
-    if (has_element) continue;
-    return absl::DataLossError(
-        absl::StrCat("training continues after batch ", position.element,
-                     " of the data, which has only ", i,
-                     " batches: the data has changed since training began"));
-  }
   position_ = position;
   return absl::OkStatus();
 }

@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/core/pjrt/pjrt_client.h"
 
 namespace muster {
+
+// A step or a copy to the host that takes longer counts as hanging.
+inline constexpr absl::Duration kTpuTimeout = absl::Minutes(10);
 
 // Names the devices of a TpuStrategy: those of a PJRT plugin on this machine.
 //

@@ -16,9 +16,6 @@
 namespace muster {
 namespace {
 
-// A step that takes longer counts as hanging.
-constexpr absl::Duration kTimeout = absl::Minutes(10);
-
 bool IsOnRead(const proto::VariableSpec& spec) {
   return spec.synchronization() == proto::SYNCHRONIZATION_ON_READ;
 }
@@ -217,7 +214,7 @@ absl::StatusOr<std::unique_ptr<VariableSession>> TpuVariableStore::OpenSession(
 
 absl::StatusOr<Tensor> TpuVariableStore::AggregateOnHost(
     const proto::VariableSpec& spec, const Resident& resident) const {
-  const absl::Time deadline = absl::Now() + kTimeout;
+  const absl::Time deadline = absl::Now() + kTpuTimeout;
   ASSIGN_OR_RETURN(Tensor value, resident.buffers[0][0]->ToHost(deadline));
   if (!IsOnRead(spec) ||
       spec.aggregation() == proto::AGGREGATION_ONLY_FIRST_REPLICA) {
@@ -249,7 +246,7 @@ absl::Status TpuVariableStore::Download(absl::string_view name) {
   ASSIGN_OR_RETURN(state.value, AggregateOnHost(*variable.spec, resident));
   for (size_t i = 0; i < resident.slots.size(); ++i) {
     ASSIGN_OR_RETURN(Tensor slot, resident.buffers[0][i + 1]->ToHost(
-                                      absl::Now() + kTimeout));
+                                      absl::Now() + kTpuTimeout));
     state.slots.push_back({resident.slots[i], std::move(slot)});
   }
   state.slots.insert(state.slots.end(), resident.other_slots.begin(),
