@@ -20,7 +20,7 @@ class CopyPlanTest : public testing::Test {
     other_ = {.task = 2, .incarnation = 12, .state_id = 12};
   }
 
-  // The other task has a complete copy, and the coordinator knows it.
+  // The other task has a complete copy, and the record says so.
   void HaveCopy() {
     view_.has_complete_copy = true;
     serving_.copy.set_holder_incarnation(12);

@@ -128,7 +128,7 @@ void ServerRecovery::TakeRestored() {
         {server, state.task, state.incarnation, state.state_id});
     const std::string what =
         task_before == state.task
-            ? " came back"
+            ? " was restarted with its state"
             : absl::StrCat(" has taken over from ps ", task_before);
     LOG(INFO) << parts_.servers->peer(server) << what << " after "
               << absl::FormatDuration(

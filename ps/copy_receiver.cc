@@ -125,7 +125,8 @@ absl::Status CopyReceiver::Queue(Record record) {
   if (!broken_.ok()) return broken_;
   if (record.message.number() == 0) {
     if (has_whole_state_) {
-      return absl::DataLossError("a part of the state came after its end");
+      return absl::DataLossError(
+          "got a part of the state after its last record");
     }
     state_records_.push_back(std::move(record));
     return absl::OkStatus();
@@ -147,7 +148,6 @@ void CopyReceiver::Acknowledge() {
   if (owes_event_ || stream_ == nullptr) return;
   proto::CopyEvent event;
   event.set_log_number(log_number_);
-  event.set_waiting_bytes(waiting_bytes_);
   event.set_snapshot_record_count(applied_state_record_count_);
   event.set_is_complete(has_whole_state_);
   const absl::Status sent =

@@ -38,7 +38,7 @@ CopyService::CopyService(Parts parts)
 void CopyService::AddTo(Service* service) {
   service->WrapUnary(
       [this](absl::string_view method, Service::UnaryHandler handler) {
-        return IsFree(method) ? handler : Guard(method, std::move(handler));
+        return IsFree(method) ? handler : Guard(std::move(handler));
       });
   service->AddUnary(kKeepCopyMethod,
                     [this](ReceivedMessage message, Responder responder) {
@@ -57,8 +57,7 @@ void CopyService::AddTo(Service* service) {
   });
 }
 
-Service::UnaryHandler CopyService::Guard(absl::string_view,
-                                         Service::UnaryHandler handler) {
+Service::UnaryHandler CopyService::Guard(Service::UnaryHandler handler) {
   return [this, handler = std::move(handler)](ReceivedMessage message,
                                               Responder responder) {
     if (!is_used_.load(std::memory_order_acquire)) {

@@ -71,8 +71,7 @@ class CopyService {
   void End();
 
  private:
-  Service::UnaryHandler Guard(absl::string_view method,
-                              Service::UnaryHandler handler);
+  Service::UnaryHandler Guard(Service::UnaryHandler handler);
   absl::Status CheckServes() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Message> KeepCopy(const ReceivedMessage& message);
   absl::StatusOr<Message> TakeOver(const ReceivedMessage& message)

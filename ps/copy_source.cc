@@ -25,20 +25,20 @@ constexpr size_t kUnreceivedBytesMax = size_t{64} << 20;
 constexpr size_t kUnreceivedCountMax = 1024;
 constexpr absl::Duration kReportInterval = absl::Seconds(5);
 
-Message ToMessage(const proto::ServerLogRecord& record,
-                  absl::Span<const absl::Span<const uint8_t>> pieces) {
+// Copies the bytes of `pieces` into one tensor. Returns none if there are no
+// bytes.
+std::vector<Tensor> ToTensors(
+    absl::Span<const absl::Span<const uint8_t>> pieces) {
   size_t size_bytes = 0;
   for (const auto& piece : pieces) size_bytes += piece.size();
-  Message message{record.SerializeAsString(), {}};
-  if (size_bytes == 0) return message;
+  if (size_bytes == 0) return {};
   Tensor bytes(DType::kUint8, Shape({static_cast<int64_t>(size_bytes)}));
   uint8_t* end = bytes.mutable_raw_data();
   for (const auto& piece : pieces) {
     std::memcpy(end, piece.data(), piece.size());
     end += piece.size();
   }
-  message.tensors.push_back(std::move(bytes));
-  return message;
+  return {std::move(bytes)};
 }
 
 size_t SizeOf(const Message& message) {
@@ -264,24 +264,25 @@ void CopySource::ReportWait() {
 
 absl::Status CopySource::Fill(const std::shared_ptr<Session>& session) {
   proto::ServerLogJob job;
-  ASSIGN_OR_RETURN(const ParameterShard::RecordedState state,
-                   shard_->FreezeForRecords([&](int64_t) -> absl::Status {
-                     absl::MutexLock lock(&mutex_);
-                     if (session != session_ || !problem_.empty()) {
-                       return absl::CancelledError("it was given up");
-                     }
-                     job = identity_.job;
-                     proto::ServerLogRecord record;
-                     proto::ServerLogHead* const head = record.mutable_head();
-                     head->set_task(identity_.task);
-                     head->set_state_id(identity_.state_id);
-                     head->set_incarnation(identity_.incarnation);
-                     head->set_first_number(log_number_ + 1);
-                     received_number_ = log_number_;
-                     is_sending_ = true;
-                     is_active_.store(true, std::memory_order_release);
-                     return session->stream().Send(ToMessage(record, {}));
-                   }));
+  ASSIGN_OR_RETURN(
+      const ParameterShard::RecordedState state,
+      shard_->FreezeForRecords([&](int64_t) -> absl::Status {
+        absl::MutexLock lock(&mutex_);
+        if (session != session_ || !problem_.empty()) {
+          return absl::CancelledError("it was given up");
+        }
+        job = identity_.job;
+        proto::ServerLogRecord record;
+        proto::ServerLogHead* const head = record.mutable_head();
+        head->set_task(identity_.task);
+        head->set_state_id(identity_.state_id);
+        head->set_incarnation(identity_.incarnation);
+        head->set_first_number(log_number_ + 1);
+        received_number_ = log_number_;
+        is_sending_ = true;
+        is_active_.store(true, std::memory_order_release);
+        return session->stream().Send(Message{record.SerializeAsString(), {}});
+      }));
   return WriteState(state, job,
                     [&](const proto::ServerLogRecord& record,
                         absl::Span<const absl::Span<const uint8_t>> pieces) {
@@ -297,7 +298,7 @@ absl::Status CopySource::SendState(
     const std::shared_ptr<Session>& session,
     const proto::ServerLogRecord& record,
     absl::Span<const absl::Span<const uint8_t>> pieces) {
-  const Message message = ToMessage(record, pieces);
+  const Message message{record.SerializeAsString(), ToTensors(pieces)};
   absl::MutexLock lock(&mutex_);
   // The wait has no deadline. It ends at the latest with the stream, which a
   // keepalive breaks if the holder does not answer.
@@ -315,7 +316,7 @@ absl::Status CopySource::Append(
     absl::Span<const absl::Span<const uint8_t>> pieces) {
   if (!is_active()) return absl::OkStatus();
   // Copied before the lock is taken: answers are not delayed by the copy.
-  Message message = ToMessage(record, pieces);
+  Message message{"", ToTensors(pieces)};
   absl::MutexLock lock(&mutex_);
   if (phase_ == Phase::kNone || HasEnded()) return absl::OkStatus();
   record.set_number(++log_number_);

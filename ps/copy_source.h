@@ -136,7 +136,7 @@ class CopySource final : public ChangeRecorder {
   bool MayWake() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool HasNoSession() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Logs for whom answers wait, after a time.
+  // Logs which task keeps answers waiting, if they wait for some seconds.
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ParameterShard* const shard_;

@@ -68,8 +68,8 @@ class ParameterService {
   }
   // Null if no log is kept.
   const LogKeeper* log() const { return log_.get(); }
-  // What this process knows of a copy of its state, or of the one that it
-  // holds.
+  // Returns the status of the copy of this server's state, or of the copy that
+  // this process holds.
   proto::CopyStatus copy_status() const { return copies_.status(); }
   // Answers that wait for the holder of a copy fail: this process ends.
   void EndCopies() { copies_.End(); }

@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// "ps 1 (127.0.0.1:2222) came back after 152ms with ..."
+// Returns how often `text` is in the output.
 int CountLines(const std::string& output, const std::string& text) {
   return static_cast<int>(
       std::vector<std::string>(absl::StrSplit(output, text)).size() - 1);
@@ -172,8 +172,8 @@ TEST_F(CopiedServerTest, AServerContinuesWithoutItsKilledCopy) {
   ExpectNothingUndone(0);
 }
 
-// The task that was suspended believes that it serves. It acknowledges nothing,
-// ends, and gets a copy.
+// The suspended task is not told that another one serves. It must acknowledge
+// no push, and ends when its stream to the copy has ended.
 TEST_F(CopiedServerTest, AServerThatWakesUpIsReplaced) {
   ASSERT_NO_FATAL_FAILURE(LaunchWithCopies("--set heartbeat_timeout=1s"));
   const pid_t pid = PidOf(1);

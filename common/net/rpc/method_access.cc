@@ -71,12 +71,13 @@ constexpr int kPs = 8;
 struct MethodAccess {
   absl::string_view method;
   int callers;
+  bool checks_each_message = true;
 };
 
 // Evaluators call no task, and parameter servers only those that hold their
-// copies. Without parameter servers, the
-// chief trains like the workers. An operator is not a task of the job, but a
-// person or a script that uses musterctl.
+// copies. Without parameter servers, the chief trains like the workers. An
+// operator is not a task of the job, but a person or a script that uses
+// musterctl.
 constexpr MethodAccess kMethodAccess[] = {
     {"/muster.Collectives/OpenLane", kChief | kWorker},
     {"/muster.Job/Checkpoint", kChief | kOperator},
@@ -84,7 +85,7 @@ constexpr MethodAccess kMethodAccess[] = {
     {"/muster.Job/Stop", kChief | kOperator},
     {"/muster.Job/Trace", kChief | kOperator},
     {"/muster.ParameterServer/AssignAverages", kChief},
-    {"/muster.ParameterServer/Copy", kPs},
+    {"/muster.ParameterServer/Copy", kPs, /*checks_each_message=*/false},
     {"/muster.ParameterServer/Create", kChief},
     {"/muster.ParameterServer/Describe", kChief | kWorker},
     {"/muster.ParameterServer/Exchange", kChief | kWorker},
@@ -114,22 +115,24 @@ int BitOf(absl::string_view role) {
   return 0;
 }
 
-// A server sends its state to the task that holds a copy.
-constexpr absl::string_view kAdmittedOnce[] = {"/muster.ParameterServer/Copy"};
+// Returns null if the method is not in the table.
+const MethodAccess* Find(absl::string_view method) {
+  const auto* const found = std::find_if(
+      std::begin(kMethodAccess), std::end(kMethodAccess),
+      [&](const MethodAccess& access) { return access.method == method; });
+  return found == std::end(kMethodAccess) ? nullptr : found;
+}
 
 }  // namespace
 
 bool ChecksEachMessage(absl::string_view method) {
-  return std::find(std::begin(kAdmittedOnce), std::end(kAdmittedOnce),
-                   method) == std::end(kAdmittedOnce);
+  const MethodAccess* const access = Find(method);
+  return access == nullptr || access->checks_each_message;
 }
 
 bool MayCall(absl::string_view role, absl::string_view method) {
-  const auto* const found = std::find_if(
-      std::begin(kMethodAccess), std::end(kMethodAccess),
-      [&](const MethodAccess& access) { return access.method == method; });
-  return found != std::end(kMethodAccess) &&
-         (found->callers & BitOf(role)) != 0;
+  const MethodAccess* const access = Find(method);
+  return access != nullptr && (access->callers & BitOf(role)) != 0;
 }
 
 }  // namespace muster
