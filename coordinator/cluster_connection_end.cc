@@ -47,7 +47,7 @@ void ClusterConnection::EndJob(const absl::Status& status) {
     if (ended_) return;
     ended_ = true;
   }
-  servers_->Stop();
+  servers_->ExpectEnd();
   watch_->ExpectEnd();
   const ExitCode exit_code = ExitCodeOfOthers(ExitCodeOf(status));
   // A successor must not continue a job that some tasks believe to be over.
@@ -111,7 +111,7 @@ bool ClusterConnection::HasRefused(TaskId task) const {
 }
 
 void ClusterConnection::GiveUpStart(const absl::Status& why) {
-  servers_->Stop();
+  servers_->ExpectEnd();
   watch_->ExpectEnd();
   if (absl::IsAlreadyExists(why)) {
     dispatcher_->Withdraw(why.message(), clock_->Now() + kEndTimeout);

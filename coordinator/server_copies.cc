@@ -58,6 +58,11 @@ void ServerCopies::Start() {
   has_changed_ = true;
 }
 
+void ServerCopies::ExpectEnd() {
+  absl::MutexLock lock(&mutex_);
+  is_end_expected_ = true;
+}
+
 void ServerCopies::Stop() {
   absl::MutexLock lock(&mutex_);
   is_stopping_ = true;
@@ -197,6 +202,7 @@ void ServerCopies::RunLoop() {
 void ServerCopies::Advance(int index) {
   const std::vector<ServerWatch::State> tasks = parts_.watch->states();
   CopyStep step;
+  bool is_end_expected = false;
   ServerWatch::State serving;
   ServerWatch::State other;
   {
@@ -207,6 +213,8 @@ void ServerCopies::Advance(int index) {
     other = tasks[OtherTask(server.view.serving_task)];
     step = NextStep(server, tasks);
     if (!has_started_ && step.action != CopyAction::kTakeOver) step = {};
+    if (is_end_expected_ && step.action != CopyAction::kDropCopy) step = {};
+    is_end_expected = is_end_expected_;
     if (serving.lost.ok()) {
       server.lost_since = absl::InfiniteFuture();
     } else if (server.lost_since == absl::InfiniteFuture()) {
@@ -219,7 +227,7 @@ void ServerCopies::Advance(int index) {
     case CopyAction::kTakeOver:
       return TakeOver(index, tasks[step.task]);
     case CopyAction::kDropCopy:
-      return DropCopy(index, serving);
+      return DropCopy(index, serving, /*is_logged=*/!is_end_expected);
     case CopyAction::kKeepCopy:
       return KeepCopy(index, serving, other);
     case CopyAction::kNoteComplete:
@@ -303,21 +311,24 @@ void ServerCopies::TakeOver(int index, const ServerWatch::State& task) {
   parts_.on_change();
 }
 
-void ServerCopies::DropCopy(int index, const ServerWatch::State& serving) {
+void ServerCopies::DropCopy(int index, const ServerWatch::State& serving,
+                            bool is_logged) {
   const bool was_complete = record().has_complete_copy[index];
   if (was_complete) {
     if (!Write(index, serving.task, /*has_complete_copy=*/false)) return;
-    LOG(WARNING) << "ps " << OtherTask(serving.task) << " has no copy of ps "
-                 << serving.task
-                 << " any longer: until it has one, the loss of ps "
-                 << serving.task << " rolls training back";
+    if (is_logged) {
+      LOG(WARNING) << "ps " << OtherTask(serving.task) << " has no copy of ps "
+                   << serving.task
+                   << " any longer: until it has one, the loss of ps "
+                   << serving.task << " rolls training back";
+    }
   }
   if (!serving.lost.ok()) return;
   const auto dropped = ControlChannel(serving).Call<proto::KeepCopyResponse>(
       kKeepCopyMethod, proto::KeepCopyRequest(), {.timeout = kCallTimeout});
   // Its answers wait. Another step follows, which names a holder or tries
   // again.
-  if (!dropped.ok()) {
+  if (!dropped.ok() && is_logged) {
     LOG(WARNING) << "could not tell ps " << serving.task
                  << " to go on without a copy: " << dropped.status().message();
   }

@@ -67,8 +67,9 @@ class ServerCopies {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The tasks work for this coordinator.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes no further step: the job ends. Does not block.
-  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job ends: from now on only drops copies, so that no answer waits for a
+  // lost one. Does not block.
+  void ExpectEnd() ABSL_LOCKS_EXCLUDED(mutex_);
   // ServerWatch has noticed a change. Does not block.
   void OnTaskChange() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -113,13 +114,15 @@ class ServerCopies {
     uint64_t ended_incarnation = 0;
   };
 
+  // Takes no further step.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   int OtherTask(int task) const;
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Carries out the next step for one server.
   void Advance(int server) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeOver(int server, const ServerWatch::State& task)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void DropCopy(int server, const ServerWatch::State& serving)
+  void DropCopy(int server, const ServerWatch::State& serving, bool is_logged)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void KeepCopy(int server, const ServerWatch::State& serving,
                 const ServerWatch::State& holder) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -157,6 +160,7 @@ class ServerCopies {
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_started_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_end_expected_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;  // Not started without copies.

@@ -204,7 +204,12 @@ TEST_P(LogKeeperTest, AKilledProcessIsFollowedByOneWithTheSameBits) {
       auto next = std::make_unique<Process>(disk.get(), life + 1, options);
       ASSERT_TRUE(next->keeper->restored().has_value())
           << next->keeper->why_not_restored();
-      EXPECT_EQ(next->keeper->restored()->state.log_number(), number);
+      if (takes_snapshots) {
+        // A snapshot that began in the meantime is a record of its own.
+        EXPECT_GE(next->keeper->restored()->state.log_number(), number);
+      } else {
+        EXPECT_EQ(next->keeper->restored()->state.log_number(), number);
+      }
       EXPECT_EQ(next->keeper->restored()->job.job_id(), "job");
       EXPECT_EQ(next->keeper->restored()->job.coordinator_epoch(), 3u);
       EXPECT_EQ(next->keeper->state_id(), 1u);

@@ -25,6 +25,14 @@ constexpr absl::Duration kRestartTimeout = absl::Seconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 // Of a task that may have taken over.
 constexpr absl::Duration kCopyTimeout = absl::Seconds(1);
+constexpr int kAttemptsMin = 3;
+
+// A task that did not answer in time may answer later.
+absl::Status AsUnreachable(const absl::Status& status) {
+  const auto failure = GetTaskFailure(status);
+  if (!absl::IsDeadlineExceeded(status) || !failure.has_value()) return status;
+  return WithTaskFailure(absl::UnavailableError(status.message()), *failure);
+}
 
 void Pause() {
   absl::Mutex mutex;
@@ -86,7 +94,8 @@ absl::Status ServerGroup::Follow(int server) {
     if (!incarnation.ok()) {
       // While a task holds a copy or does not answer, it may take over.
       if (failure.ok() || absl::IsFailedPrecondition(failure)) {
-        failure = incarnation.status();
+        failure = channel.task_count() > 1 ? AsUnreachable(incarnation.status())
+                                           : incarnation.status();
       }
       continue;
     }
@@ -111,13 +120,16 @@ absl::Status ServerGroup::Follow(int server) {
 
 absl::Status ServerGroup::AwaitServing(int server) {
   const absl::Time deadline = Clock::Real()->Now() + retry_for_;
-  while (true) {
+  // This process may have been suspended during an attempt.
+  for (int attempt = 1;; ++attempt) {
     const absl::Status followed = Follow(server);
     // If no task has a state of the job, the job has no variables yet.
     if (followed.ok() || absl::IsFailedPrecondition(followed)) {
       return absl::OkStatus();
     }
-    if (Clock::Real()->Now() >= deadline) return followed;
+    if (attempt >= kAttemptsMin && Clock::Real()->Now() >= deadline) {
+      return followed;
+    }
     Pause();
   }
 }
