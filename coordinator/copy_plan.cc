@@ -69,6 +69,20 @@ CopyStep NextCopyStep(const CopyView& view, const ServerWatch::State& serving,
   return {};
 }
 
+CopyStep InPhase(CopyPhase phase, const CopyStep& step) {
+  switch (phase) {
+    case CopyPhase::kNotConnected:
+      return {};
+    case CopyPhase::kStarting:
+      return step.action == CopyAction::kTakeOver ? step : CopyStep();
+    case CopyPhase::kRunning:
+      return step;
+    case CopyPhase::kEnding:
+      return step.action == CopyAction::kDropCopy ? step : CopyStep();
+  }
+  return {};
+}
+
 bool AwaitsTakeOver(const CopyView& view, const ServerWatch::State& serving) {
   return view.has_complete_copy && !Serves(view, serving);
 }

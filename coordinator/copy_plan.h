@@ -27,6 +27,13 @@ enum class CopyAction {
   kAllowExit,     // `task` is not needed and may exit.
 };
 
+enum class CopyPhase {
+  kNotConnected,  // The record of the job is not known.
+  kStarting,      // It is not decided whether the tasks continue the job.
+  kRunning,
+  kEnding,
+};
+
 struct CopyStep {
   CopyAction action = CopyAction::kNone;
   int task = 0;
@@ -41,6 +48,11 @@ struct CopyStep {
 // when it still runs, because it can acknowledge nothing without the other one.
 CopyStep NextCopyStep(const CopyView& view, const ServerWatch::State& serving,
                       const ServerWatch::State& other);
+
+// Returns the step if the phase permits it, and otherwise none. At the start a
+// task gets no copy, because it would then belong to the job. At the end copies
+// are only dropped, so that no answer waits for a lost one.
+CopyStep InPhase(CopyPhase phase, const CopyStep& step);
 
 // True if the task may be replaced by the other one, so that its loss undoes
 // nothing.

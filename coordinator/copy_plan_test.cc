@@ -54,6 +54,22 @@ TEST_F(CopyPlanTest, ATaskWithoutACopyGetsOne) {
   EXPECT_EQ(Next(), CopyStep());
 }
 
+TEST_F(CopyPlanTest, EachPhasePermitsItsSteps) {
+  const CopyStep take_over = {CopyAction::kTakeOver, 2};
+  const CopyStep keep = {CopyAction::kKeepCopy, 2};
+  const CopyStep drop = {CopyAction::kDropCopy, 2};
+  for (const CopyStep& step : {take_over, keep, drop}) {
+    EXPECT_EQ(InPhase(CopyPhase::kNotConnected, step), CopyStep());
+    EXPECT_EQ(InPhase(CopyPhase::kRunning, step), step);
+  }
+  EXPECT_EQ(InPhase(CopyPhase::kStarting, take_over), take_over);
+  EXPECT_EQ(InPhase(CopyPhase::kStarting, keep), CopyStep());
+  EXPECT_EQ(InPhase(CopyPhase::kStarting, drop), CopyStep());
+  EXPECT_EQ(InPhase(CopyPhase::kEnding, take_over), CopyStep());
+  EXPECT_EQ(InPhase(CopyPhase::kEnding, keep), CopyStep());
+  EXPECT_EQ(InPhase(CopyPhase::kEnding, drop), drop);
+}
+
 TEST_F(CopyPlanTest, NoCopyIsSentToALostTask) {
   Lose(&other_, absl::ZeroDuration());
   EXPECT_EQ(Next(), CopyStep());

@@ -48,19 +48,21 @@ void ServerCopies::Begin(const Record& record,
                         ? state_ids[i]
                         : tasks[view.serving_task].state_id;
   }
-  has_begun_ = true;
+  phase_ = CopyPhase::kStarting;
   has_changed_ = true;
 }
 
 void ServerCopies::Start() {
   absl::MutexLock lock(&mutex_);
-  has_started_ = true;
+  // The job may end before it has started.
+  if (phase_ == CopyPhase::kStarting) phase_ = CopyPhase::kRunning;
   has_changed_ = true;
 }
 
 void ServerCopies::ExpectEnd() {
   absl::MutexLock lock(&mutex_);
-  is_end_expected_ = true;
+  phase_ = CopyPhase::kEnding;
+  has_changed_ = true;
 }
 
 void ServerCopies::Stop() {
@@ -125,7 +127,7 @@ ServerWatch::State ServerCopies::StateOf(
     state.restored_update_count = server.taken_update_count;
     state.away = server.away;
   }
-  if (!has_begun_) return state;
+  if (phase_ == CopyPhase::kNotConnected) return state;
   state.awaits_take_over = AwaitsTakeOver(server.view, state);
   if (state.lost.ok() && state.awaits_take_over) {
     state.lost = absl::UnavailableError(absl::StrCat(
@@ -193,7 +195,6 @@ void ServerCopies::RunLoop() {
           parts_.clock->Now() + kLookInterval);
       if (is_stopping_) return;
       has_changed_ = false;
-      if (!has_begun_) continue;
     }
     for (int server = 0; server < server_count_; ++server) Advance(server);
   }
@@ -202,7 +203,7 @@ void ServerCopies::RunLoop() {
 void ServerCopies::Advance(int index) {
   const std::vector<ServerWatch::State> tasks = parts_.watch->states();
   CopyStep step;
-  bool is_end_expected = false;
+  bool is_ending = false;
   ServerWatch::State serving;
   ServerWatch::State other;
   {
@@ -211,10 +212,8 @@ void ServerCopies::Advance(int index) {
     Server& server = servers_[index];
     serving = ServingState(server, tasks);
     other = tasks[OtherTask(server.view.serving_task)];
-    step = NextStep(server, tasks);
-    if (!has_started_ && step.action != CopyAction::kTakeOver) step = {};
-    if (is_end_expected_ && step.action != CopyAction::kDropCopy) step = {};
-    is_end_expected = is_end_expected_;
+    step = InPhase(phase_, NextStep(server, tasks));
+    is_ending = phase_ == CopyPhase::kEnding;
     if (serving.lost.ok()) {
       server.lost_since = absl::InfiniteFuture();
     } else if (server.lost_since == absl::InfiniteFuture()) {
@@ -227,7 +226,7 @@ void ServerCopies::Advance(int index) {
     case CopyAction::kTakeOver:
       return TakeOver(index, tasks[step.task]);
     case CopyAction::kDropCopy:
-      return DropCopy(index, serving, /*is_logged=*/!is_end_expected);
+      return DropCopy(index, serving, /*is_logged=*/!is_ending);
     case CopyAction::kKeepCopy:
       return KeepCopy(index, serving, other);
     case CopyAction::kNoteComplete:

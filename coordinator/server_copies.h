@@ -157,10 +157,8 @@ class ServerCopies {
 
   mutable absl::Mutex mutex_;
   std::vector<Server> servers_ ABSL_GUARDED_BY(mutex_);
-  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
-  bool has_started_ ABSL_GUARDED_BY(mutex_) = false;
+  CopyPhase phase_ ABSL_GUARDED_BY(mutex_) = CopyPhase::kNotConnected;
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_end_expected_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;  // Not started without copies.

@@ -222,6 +222,8 @@ TEST_F(CopiedServerTest, ACopySurvivesALostCoordinator) {
   EXPECT_THAT(launch_->output(), HasSubstr("every step counted once"));
   EXPECT_THAT(launch_->output(), Not(HasSubstr("rolled back to")));
   EXPECT_EQ(CountLines(launch_->output(), "exited with status 138"), 0);
+  // The other coordinator has got the copies of the first one.
+  EXPECT_EQ(CountLines(launch_->output(), "any longer: until it has one"), 0);
 }
 
 TEST_F(CopiedServerTest, AJobStartsAgainInItsRunDirectory) {
