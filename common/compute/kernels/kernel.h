@@ -60,7 +60,8 @@ struct KernelSpec {
 // The data of one run.
 struct KernelArguments {
   absl::Span<const Tensor* const> inputs;
-  // Tensors with the types of the spec. A kernel writes every element.
+  // Tensors with the types of the spec. A kernel writes every element, or
+  // replaces the tensors (Kernel::AllocatesOutputs()).
   absl::Span<Tensor* const> outputs;
   // The seed of this step; a retry has the same. The only source of randomness
   // for kernels.
@@ -87,7 +88,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Allocates no memory, except for outputs of strings.
+  // Allocates no memory, except for outputs of strings and those of a kernel
+  // with AllocatesOutputs().
   //   kInvalidArgument  an element is out of range, such as an index or a
   //                     label; the message names the element and what was
   //                     expected
@@ -100,6 +102,10 @@ class Kernel {
 
   // Size of the memory that a run needs in addition to its operands.
   virtual size_t scratch_bytes() const { return 0; }
+
+  // True if Run() replaces each output tensor by one of its type whose memory
+  // nothing else writes until the next Run(). Such a kernel runs on the host.
+  virtual bool AllocatesOutputs() const { return false; }
 
   // True if output 0 may share the memory of input `input`: the kernel reads
   // element i of the input before it writes element i of the output, and not

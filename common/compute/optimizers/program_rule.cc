@@ -60,9 +60,7 @@ class UpdateRunner {
     for (const TensorType& type : variant.types.inputs) {
       runner->inputs_.push_back(Tensor::Full(type.dtype, type.shape, 0));
     }
-    for (const TensorType& type : variant.types.outputs) {
-      runner->outputs_.emplace_back(type.dtype, type.shape);
-    }
+    runner->outputs_.resize(variant.types.outputs.size());
     return runner;
   }
 

@@ -52,7 +52,7 @@ class ProgramSchedule {
     if (step == last_step_) return last_rate_;
     const auto input = Tensor::Scalar<int32_t>(static_cast<int32_t>(step));
     const Tensor* const inputs = &input;
-    Tensor output(DType::kFloat32, {});
+    Tensor output;
     Tensor* const outputs = &output;
     RETURN_IF_ERROR(program_->Run({&inputs, 1}, {&outputs, 1}));
     last_step_ = step;

@@ -300,6 +300,8 @@ absl::StatusOr<std::shared_ptr<Plan>> Executable::FindPlan(
 
 Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
   BypassNoOps(&typed, ops_);
+  // Places on a device are chosen before constants are folded.
+  if (options_.device == nullptr) FoldTypes(&typed);
   FoldPadding(&typed);
   DropTypeInputs(&typed, ops_);
   DropUnreadSteps(&typed, ops_);

@@ -85,7 +85,59 @@ bool IsNoOp(const Graph& graph, const Node& node, const OpRegistry& ops) {
          node.outputs[0] == graph.TypeOf(node.inputs[0]);
 }
 
+// Larger constants cost memory and save little.
+constexpr int64_t kFoldedElementsMax = 1024;
+
+void MakeConstant(double value, Node* node) {
+  const TensorType& type = node->outputs[0];
+  node->op = std::string(kConstantOp);
+  node->inputs.clear();
+  node->attributes = {{"value", Tensor::Full(type.dtype, type.shape, value)}};
+}
+
+double CountOf(const Shape& shape, const std::vector<int64_t>& axes) {
+  int64_t count = 1;
+  for (const int64_t axis : axes) {
+    count *= shape.dim(static_cast<int>(axis < 0 ? axis + shape.rank() : axis));
+  }
+  return static_cast<double>(count);
+}
+
+void MakePad(const Shape& before, Node* node) {
+  const auto begin = node->attributes.GetOr<std::vector<int64_t>>("begin", {});
+  std::vector<int64_t> paddings;
+  for (int axis = 0; axis < before.rank(); ++axis) {
+    paddings.push_back(begin[axis]);
+    paddings.push_back(node->outputs[0].shape.dim(axis) - begin[axis] -
+                       before.dim(axis));
+  }
+  node->op = "Pad";
+  node->inputs.resize(1);
+  node->attributes = {{"paddings", std::move(paddings)}, {"value", 0.0}};
+}
+
 }  // namespace
+
+void FoldTypes(Graph* typed_graph) {
+  for (Node& node : typed_graph->nodes) {
+    if (node.inputs.empty()) continue;
+    const Shape& shape = typed_graph->TypeOf(node.inputs[0]).shape;
+    const bool is_small =
+        node.outputs.size() == 1 &&
+        node.outputs[0].shape.element_count() <= kFoldedElementsMax;
+    if (node.op == "CountAlong") {
+      MakeConstant(CountOf(shape, node.attributes.GetOr<std::vector<int64_t>>(
+                                      "axes", {})),
+                   &node);
+    } else if (node.op == "OnesLike" && is_small) {
+      MakeConstant(1, &node);
+    } else if (node.op == "ZerosLike" && is_small) {
+      MakeConstant(0, &node);
+    } else if (node.op == "PadLike") {
+      MakePad(shape, &node);
+    }
+  }
+}
 
 void SortNodes(Graph* graph) {
   std::vector<bool> is_placed(graph->nodes.size());

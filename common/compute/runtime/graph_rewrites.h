@@ -30,6 +30,10 @@ Graph ApplyUpdatesEarly(const Graph& graph, const OpRegistry& ops);
 // input. Turns ReshapeLike into Reshape. Bypassed nodes are left dead.
 void BypassNoOps(Graph* typed_graph, const OpRegistry& ops);
 
+// In a typed graph: turns nodes whose results depend only on types into
+// constants (CountAlong, small OnesLike and ZerosLike), and PadLike into Pad.
+void FoldTypes(Graph* typed_graph);
+
 // In a typed graph: clears the attribute "keep_steps" of nodes whose additional
 // outputs no node reads. These are the last outputs; only gradients need them.
 void DropUnreadSteps(Graph* typed_graph, const OpRegistry& ops);

@@ -73,6 +73,39 @@ TEST_F(GraphRewritesTest, AppendedNodesMoveBeforeTheirReaders) {
   EXPECT_EQ(graph.results, (std::vector<NodeOutput>{{4, 0}}));
 }
 
+TEST_F(GraphRewritesTest, NodesThatDependOnTypesBecomeConstants) {
+  const auto node = [](const std::string& op, const TensorType& type) {
+    Node made;
+    made.op = op;
+    made.inputs = {{0, 0}};
+    made.outputs = {type};
+    return made;
+  };
+  Graph graph;
+  graph.nodes = {node("Parameter", {DType::kFloat32, {2, 3, 5}}),
+                 node("CountAlong", {DType::kFloat32, {}}),
+                 node("OnesLike", {DType::kFloat64, {2}}),
+                 node("OnesLike", {DType::kFloat32, {1 << 20}}),
+                 node("PadLike", {DType::kFloat32, {4, 3, 9}})};
+  graph.nodes[0].inputs = {};
+  graph.nodes[1].attributes = {{"axes", std::vector<int64_t>{0, -1}}};
+  graph.nodes[4].inputs.push_back({3, 0});
+  graph.nodes[4].attributes = {{"begin", std::vector<int64_t>{1, 0, 4}}};
+  FoldTypes(&graph);
+  EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "Constant", "Constant",
+                                      "OnesLike", "Pad"));
+  const auto value = [&](int index) {
+    return graph.nodes[index].attributes.GetOr<Tensor>("value", Tensor());
+  };
+  EXPECT_EQ(value(1).scalar<float>(), 10);
+  EXPECT_THAT(value(2).flat<double>(), ElementsAre(1, 1));
+  EXPECT_TRUE(graph.nodes[1].inputs.empty());
+  EXPECT_EQ(graph.nodes[4].inputs, (std::vector<NodeOutput>{{0, 0}}));
+  EXPECT_EQ(
+      graph.nodes[4].attributes.GetOr<std::vector<int64_t>>("paddings", {}),
+      (std::vector<int64_t>{1, 1, 0, 0, 4, 0}));
+}
+
 TEST_F(GraphRewritesTest, UpdatesMoveToWhereTheirValueIsComputed) {
   const Value w = ReadVariableForTest(builder_, "w", {2, 2});
   const Value gradient = builder_.Op("Mul", {x_, x_});

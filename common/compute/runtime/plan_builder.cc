@@ -119,6 +119,9 @@ absl::Status PlanBuilder::CheckSizes() const {
 absl::Status PlanBuilder::ChooseKernels() {
   for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
     const Node& node = graph_.nodes[i];
+    if (IsProductWithOne(node)) {
+      schemas_[i] = &options_.ops.FindOrPlain("Identity");
+    }
     FindStorage(i);
     if (schemas_[i]->is_view || !schemas_[i]->has_kernel()) continue;
     auto kernel = MakeKernel(i);
@@ -128,6 +131,7 @@ absl::Status PlanBuilder::ChooseKernels() {
           absl::StrCat(Describe(node), ": ", kernel.status().message()));
     }
     kernels_[i] = kernel->get();
+    if (kernels_[i]->AllocatesOutputs()) UseMemoryOfKernel(i);
     plan_->kernels_.push_back(*std::move(kernel));
     if (IsOnDevice(i)) {
       RETURN_IF_ERROR(UploadConstant(i));
@@ -136,6 +140,19 @@ absl::Status PlanBuilder::ChooseKernels() {
     }
   }
   return absl::OkStatus();
+}
+
+// The gradient of a mean often has a factor that is only known to be 1 when the
+// number of examples is.
+bool PlanBuilder::IsProductWithOne(const Node& node) const {
+  if (node.op != "Mul" || options_.device != nullptr ||
+      node.outputs[0] != graph_.TypeOf(node.inputs[0])) {
+    return false;
+  }
+  const NodeOutput factor = node.inputs[1];
+  const Tensor& value = plan_->slots_[SlotOf(factor)];
+  return storages_[RootOf(factor)] == Storage::kConstant &&
+         value.element_count() == 1 && value.ElementAsDouble(0) == 1;
 }
 
 void PlanBuilder::FindStorage(int node_index) {
@@ -162,6 +179,13 @@ void PlanBuilder::FindStorage(int node_index) {
     } else if (node.outputs[i].dtype == DType::kString) {
       storages_[slot] = Storage::kOwn;
     }
+  }
+}
+
+void PlanBuilder::UseMemoryOfKernel(int node) {
+  const int output_count = static_cast<int>(graph_.nodes[node].outputs.size());
+  for (int i = 0; i < output_count; ++i) {
+    storages_[first_slots_[node] + i] = Storage::kKernel;
   }
 }
 
@@ -411,8 +435,10 @@ absl::Status PlanBuilder::MakeSteps() {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const int slot = first_slots_[i] + static_cast<int>(k);
       const int root = roots_[slot];
-      if (!IsStatic(root) &&
-          !(root == slot && storages_[root] == Storage::kResult)) {
+      const bool is_owned =
+          root == slot && (storages_[root] == Storage::kResult ||
+                           storages_[root] == Storage::kKernel);
+      if (!IsStatic(root) && !is_owned) {
         plan_->borrowed_slots_.push_back(slot);
       }
       if (storages_[root] == Storage::kVariable) {
@@ -510,7 +536,8 @@ void PlanBuilder::MakeResults() {
     const int slot = SlotOf(output);
     const Storage storage = storages_[roots_[slot]];
     auto kind = Plan::ResultKind::kCopy;
-    if (storage == Storage::kArgument || storage == Storage::kConstant) {
+    if (storage == Storage::kArgument || storage == Storage::kConstant ||
+        storage == Storage::kKernel) {
       kind = Plan::ResultKind::kShare;
     } else if (storage == Storage::kResult && roots_[slot] == slot) {
       kind = is_repeated[slot] ? Plan::ResultKind::kShare

@@ -75,6 +75,7 @@ class PlanBuilder {
     kVariable,  // Owned by the store, from the read to the last use.
     kArena,
     kOwn,     // Owned by the slot: strings.
+    kKernel,  // Owned by the slot, which a kernel fills in each run.
     kResult,  // Returned to the caller, one for each run.
   };
 
@@ -89,7 +90,10 @@ class PlanBuilder {
   absl::StatusOr<std::shared_ptr<Buffer>> AllocateOnDevice(
       size_t size_bytes, absl::string_view what) const;
   absl::Status AllocateArenas();
+  // True if a node multiplies its first input by the constant 1.
+  bool IsProductWithOne(const Node& node) const;
   void FindStorage(int node);
+  void UseMemoryOfKernel(int node);
   void FindLastUses();
   void LayOutArena();
   bool ReuseInputBlock(int node);

@@ -25,8 +25,7 @@ class Projection {
   explicit Projection(std::unique_ptr<CompiledProgram> program,
                       const TensorType& type)
       : program_(std::move(program)),
-        before_(Tensor::Full(type.dtype, type.shape, 0)),
-        after_(type.dtype, type.shape) {}
+        before_(Tensor::Full(type.dtype, type.shape, 0)) {}
 
   absl::Status Run(float* variable) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

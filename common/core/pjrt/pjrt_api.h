@@ -402,6 +402,24 @@ struct BufferReadyEventArgs {
   Event* event;
 };
 
+struct BufferIsOnCpuArgs {
+  static constexpr FunctionId kFunction = {71, "PJRT_Buffer_IsOnCpu"};
+  size_t struct_size;
+  void* extensions;
+  Buffer* buffer;
+  // Out:
+  bool is_on_cpu;
+};
+
+struct BufferUnsafePointerArgs {
+  static constexpr FunctionId kFunction = {73, "PJRT_Buffer_UnsafePointer"};
+  size_t struct_size;
+  void* extensions;
+  Buffer* buffer;
+  // Out:
+  uintptr_t address;
+};
+
 struct ExecutableGetCompiledMemoryStatsArgs {
   static constexpr FunctionId kFunction = {
       96, "PJRT_Executable_GetCompiledMemoryStats"};

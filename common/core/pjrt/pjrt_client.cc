@@ -19,6 +19,7 @@
 #include "common/core/pjrt/pjrt_api.h"
 #include "common/core/pjrt/plugin.h"
 #include "common/core/pjrt/plugin_path.h"
+#include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -137,28 +138,39 @@ absl::StatusOr<Tensor> PjrtBuffer::ToHost(absl::Time deadline) const {
         absl::StrCat("tensors do not have the element type ",
                      static_cast<int>(type_), " of PJRT"));
   }
-  const Tensor tensor(dtype, shape_);
-  RETURN_IF_ERROR(CopyTo(tensor, deadline));
-  return tensor;
-}
-
-absl::Status PjrtBuffer::CopyTo(const Tensor& destination,
-                                absl::Time deadline) const {
-  const TensorType type = {DTypeOnHost(type_), shape_};
-  if (destination.type() != type) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a result of a program is ", type.ToString(),
-                     "; expected ", destination.type().ToString()));
-  }
   // The copy may go on after the deadline, so it owns the memory.
-  const auto memory = std::make_shared<Tensor>(destination);
+  const auto memory = std::make_shared<Tensor>(dtype, shape_);
   pjrt::BufferToHostBufferArgs args = {
       .source = buffer_,
       .destination = memory->mutable_raw_data(),
       .destination_size = memory->size_bytes()};
   RETURN_IF_ERROR(client_->plugin().Call(args));
-  return client_->plugin().Await(args.event, deadline,
-                                 "a copy of a program's result", memory);
+  RETURN_IF_ERROR(client_->plugin().Await(
+      args.event, deadline, "a copy of a program's result", memory));
+  return *memory;
+}
+
+absl::StatusOr<Tensor> PjrtBuffer::MoveToHost(
+    std::unique_ptr<PjrtBuffer> buffer, absl::Time deadline) {
+  const DType dtype = DTypeOnHost(buffer->type_);
+  void* const address = buffer->HostAddress();
+  if (address == nullptr || dtype == DType::kInvalid) {
+    return buffer->ToHost(deadline);
+  }
+  RETURN_IF_ERROR(buffer->Await(deadline));
+  const Shape shape = buffer->shape_;
+  const size_t size_bytes = shape.element_count() * SizeOf(dtype);
+  const std::shared_ptr<PjrtBuffer> owner = std::move(buffer);
+  return Tensor(dtype, shape, Buffer::Wrap(address, size_bytes, [owner] {}));
+}
+
+void* PjrtBuffer::HostAddress() const {
+  pjrt::BufferIsOnCpuArgs place = {.buffer = buffer_};
+  if (!client_->plugin().Call(place).ok() || !place.is_on_cpu) return nullptr;
+  pjrt::BufferUnsafePointerArgs pointer = {.buffer = buffer_};
+  if (!client_->plugin().Call(pointer).ok()) return nullptr;
+  const bool is_aligned = pointer.address % Buffer::kAlignmentBytes == 0;
+  return is_aligned ? reinterpret_cast<void*>(pointer.address) : nullptr;
 }
 
 PjrtExecutable::~PjrtExecutable() {

@@ -55,11 +55,10 @@ class PjrtBuffer {
   //   other codes     as Await()
   absl::StatusOr<Tensor> ToHost(absl::Time deadline) const;
 
-  // Copies to `destination`, which is on the host. After kDeadlineExceeded the
-  // copy may still be written, so the memory must not be used again.
-  //   kInvalidArgument  `destination` has another dtype or shape
-  //   other codes       as ToHost()
-  absl::Status CopyTo(const Tensor& destination, absl::Time deadline) const;
+  // As ToHost(), but the tensor takes over the memory of `buffer` if the host
+  // can read it. A program must not take the memory for its results.
+  static absl::StatusOr<Tensor> MoveToHost(std::unique_ptr<PjrtBuffer> buffer,
+                                           absl::Time deadline);
 
  private:
   friend class PjrtClient;
@@ -67,6 +66,9 @@ class PjrtBuffer {
 
   PjrtBuffer(std::shared_ptr<const PjrtClient> client, pjrt::Buffer* buffer)
       : client_(std::move(client)), buffer_(buffer) {}
+  // Returns the address of the elements on the host; null if they are not
+  // there, or if the plugin does not say.
+  void* HostAddress() const;
   static absl::StatusOr<std::unique_ptr<PjrtBuffer>> Wrap(
       std::shared_ptr<const PjrtClient> client, pjrt::Buffer* buffer);
 

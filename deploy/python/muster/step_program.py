@@ -144,28 +144,22 @@ class StepPart(Part):
         return sum(int(np.prod(one.shape)) for one in self._metric_variables)
 
 
-def _measures(part, sizes):
+def _measures(part):
     """Returns (ProgramLoss, list of ProgramMetric) of the columns of the program."""
-    count = part.statistic_count()
-    arguments = [[array_spec((size,), "float32"), array_spec((size, 1 + count), "float32")]
-                 for size in sizes]
-    loss = encoded_program(part.name, lambda y_true, rows: (rows[:, 0],), arguments,
-                           [True, True], [1], 1)
-    vector = array_spec((count,), "float32")
+    vector = array_spec((part.statistic_count(),), "float32")
     metrics = []
     for name, value in jax.eval_shape(part.results, vector).items():
         if len(value.shape) > 1:
             raise ValueError(f"metric {name} has the shape {value.shape}; expected a number or a "
                              "list of numbers")
         metrics.append(ProgramMetric(name, {
-            "statistics_program": encoded_program(
-                name, lambda y_true, rows: (rows[:, 1:].sum(axis=0),), arguments, [True, True]),
+            "statistics_program": "",
             "result_program": encoded_program(
                 name, lambda sums, name=name: (part.results(sums)[name].astype("float32"),),
                 [[vector]], [False]),
         }))
     reduction = "sum" if part.loss_kind == "sum" else "sum_over_batch_size"
-    return ProgramLoss("loss", loss, reduction), metrics
+    return ProgramLoss("loss", "", reduction), metrics
 
 
 def _inputs(types):
@@ -222,7 +216,7 @@ def copy_of(model, example, train_sizes, inference_sizes):
         # The program computes masks.
         warnings.filterwarnings("ignore", message=".*type Program.* mask")
         copy = keras.Model(inputs, program(*inputs, *rows), name=model.name)
-        loss, metrics = _measures(part, sizes)
+        loss, metrics = _measures(part)
         compile_for_cluster(copy, model, {"optimizer": model._compile_config.config["optimizer"],
                                           "loss": loss, "metrics": metrics})
         if part.loss_kind == "neither":

@@ -23,6 +23,8 @@ class ProgramKernel : public Kernel {
     return program_->Run(arguments.inputs, arguments.outputs);
   }
 
+  bool AllocatesOutputs() const override { return true; }
+
  private:
   const std::unique_ptr<CompiledProgram> program_;
 };

@@ -32,21 +32,21 @@ absl::StatusOr<std::unique_ptr<CompiledProgram>> CompiledProgram::Create(
   ASSIGN_OR_RETURN(auto client, internal::ProgramClient(thread_count));
   ASSIGN_OR_RETURN(auto executable, internal::CompileProgram(
                                         program.name, module, thread_count));
-  const int expected = is_gradient
-                           ? static_cast<int>(program.gradient->inputs.size())
-                           : static_cast<int>(variant.types.outputs.size());
+  const ProgramTypes types =
+      is_gradient ? program.GradientTypes(variant.types) : variant.types;
+  const int expected = static_cast<int>(types.outputs.size());
   if (executable->output_count() != expected) {
     return absl::InvalidArgumentError(absl::StrCat(
         "program ", program.name, " has ", executable->output_count(),
         " outputs; expected ", expected));
   }
-  return absl::WrapUnique(new CompiledProgram(program.name, std::move(client),
-                                              std::move(executable)));
+  return absl::WrapUnique(new CompiledProgram(
+      program.name, types.outputs, std::move(client), std::move(executable)));
 }
 
 absl::Status CompiledProgram::Run(absl::Span<const Tensor* const> inputs,
                                   absl::Span<Tensor* const> outputs) {
-  // After a timeout the plugin may still write to the outputs of that run.
+  // After a timeout the plugin may still read the inputs of that run.
   RETURN_IF_ERROR(timeout_);
   const absl::Status status = Execute(inputs, outputs);
   if (status.ok()) return status;
@@ -58,6 +58,8 @@ absl::Status CompiledProgram::Run(absl::Span<const Tensor* const> inputs,
 
 absl::Status CompiledProgram::Execute(absl::Span<const Tensor* const> inputs,
                                       absl::Span<Tensor* const> outputs) {
+  // The memory of the last run can be used for this one.
+  for (Tensor* const output : outputs) *output = Tensor();
   std::vector<std::unique_ptr<PjrtBuffer>> buffers;
   std::vector<const PjrtBuffer*> pointers;
   for (const Tensor* const input : inputs) {
@@ -65,10 +67,17 @@ absl::Status CompiledProgram::Execute(absl::Span<const Tensor* const> inputs,
     pointers.push_back(buffer.get());
     buffers.push_back(std::move(buffer));
   }
-  ASSIGN_OR_RETURN(const auto results, executable_->Execute(pointers));
+  ASSIGN_OR_RETURN(auto results, executable_->Execute(pointers));
   const absl::Time deadline = absl::Now() + kRunTimeout;
   for (size_t i = 0; i < results.size(); ++i) {
-    RETURN_IF_ERROR(results[i]->CopyTo(*outputs[i], deadline));
+    ASSIGN_OR_RETURN(Tensor value,
+                     PjrtBuffer::MoveToHost(std::move(results[i]), deadline));
+    if (value.type() != output_types_[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("result ", i, " is ", value.type().ToString(),
+                       "; expected ", output_types_[i].ToString()));
+    }
+    *outputs[i] = std::move(value);
   }
   return absl::OkStatus();
 }
@@ -81,17 +90,12 @@ absl::StatusOr<std::vector<Tensor>> EvaluateProgram(
     types.push_back(input.type());
     pointers.push_back(&input);
   }
-  ASSIGN_OR_RETURN(const std::vector<TensorType> output_types,
-                   program.InferOutputs(types, /*is_gradient=*/false));
   ASSIGN_OR_RETURN(const auto compiled,
                    CompiledProgram::Create(program, types,
                                            /*is_gradient=*/false,
                                            /*thread_count=*/1));
-  std::vector<Tensor> outputs;
+  std::vector<Tensor> outputs(program.types.outputs.size());
   std::vector<Tensor*> output_pointers;
-  for (const TensorType& type : output_types) {
-    outputs.emplace_back(type.dtype, type.shape);
-  }
   for (Tensor& output : outputs) output_pointers.push_back(&output);
   RETURN_IF_ERROR(compiled->Run(pointers, output_pointers));
   return outputs;

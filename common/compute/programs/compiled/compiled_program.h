@@ -29,8 +29,8 @@ class CompiledProgram {
       const Program& program, absl::Span<const TensorType> inputs,
       bool is_gradient, int thread_count);
 
-  // Reads the inputs in place and copies the outputs, which have the types of
-  // the variant. Allocates the buffers of PJRT.
+  // Reads the inputs in place, and replaces the outputs by tensors with the
+  // types of the variant, which own memory of PJRT where the host can read it.
   //   kDeadlineExceeded  the program has run for an hour; all later calls fail
   //                      with this error
   //   other codes        of the plugin
@@ -39,15 +39,18 @@ class CompiledProgram {
                    absl::Span<Tensor* const> outputs);
 
  private:
-  CompiledProgram(std::string name, std::shared_ptr<PjrtClient> client,
+  CompiledProgram(std::string name, std::vector<TensorType> output_types,
+                  std::shared_ptr<PjrtClient> client,
                   std::shared_ptr<const PjrtExecutable> executable)
       : name_(std::move(name)),
+        output_types_(std::move(output_types)),
         client_(std::move(client)),
         executable_(std::move(executable)) {}
   absl::Status Execute(absl::Span<const Tensor* const> inputs,
                        absl::Span<Tensor* const> outputs);
 
   const std::string name_;
+  const std::vector<TensorType> output_types_;
   const std::shared_ptr<PjrtClient> client_;
   const std::shared_ptr<const PjrtExecutable> executable_;
   absl::Status timeout_;

@@ -98,6 +98,7 @@ OpRegistry MakeTestOps() {
   add("Concatenate", 2, BroadcastRule);
   add_view("Identity", 1, SameRule);
   add("Halves", 1, HalvesRule);
+  add("AllocatedHalves", 1, HalvesRule);
   add_view("Reshape", 1, ReshapeRule);
   add_view("ReshapeLike", 2, LikeRule);
   ops.Register({.name = "SumLike",
@@ -133,6 +134,24 @@ class FunctionKernel : public Kernel {
  private:
   Body body_;
   const int shared_input_count_;
+};
+
+// As Halves, in memory that each run allocates.
+class AllocatedHalvesKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelArguments& arguments) override {
+    for (Tensor* const output : arguments.outputs) {
+      *output = Tensor();
+      Tensor halves(DType::kFloat32, arguments.inputs[0]->shape());
+      const auto in = arguments.inputs[0]->flat<float>();
+      for (size_t i = 0; i < in.size(); ++i) {
+        halves.mutable_flat<float>()[i] = in[i] / 2;
+      }
+      *output = std::move(halves);
+    }
+    return absl::OkStatus();
+  }
+  bool AllocatesOutputs() const override { return true; }
 };
 
 template <typename Body>
@@ -212,6 +231,11 @@ void RegisterOthers(KernelRegistry* kernels) {
     }
     return absl::OkStatus();
   });
+  kernels->Register(
+      "AllocatedHalves",
+      [](const KernelSpec&, int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+        return std::make_unique<AllocatedHalvesKernel>();
+      });
   Register(kernels, "Concatenate", 0, [](const KernelArguments& arguments) {
     const auto a = arguments.inputs[0]->flat<std::string>();
     const auto b = arguments.inputs[1]->flat<std::string>();

@@ -20,8 +20,9 @@ namespace muster {
 
 // Some ops on floats (and one on strings), so that tests of the runtime depend
 // only on the runtime: Add, AddReversed, Mul, MatMul, Relu, ReluGrad (no
-// kernel), Halves (two outputs), Identity, Reshape, ReshapeLike, SumLike,
-// Concatenate (of strings), Fail (at run time), StepSeed, and variable ops.
+// kernel), Halves (two outputs), AllocatedHalves (in memory of the kernel),
+// Identity, Reshape, ReshapeLike, SumLike, Concatenate (of strings), Fail (at
+// run time), StepSeed, and variable ops.
 const OpRegistry& TestOps();
 
 // `with_fusion` adds FusedMatMulBias.

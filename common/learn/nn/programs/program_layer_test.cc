@@ -162,6 +162,30 @@ TEST(ProgramLossTest, GivesTheLossesOfExamplesToTheReduction) {
   EXPECT_OK(std::move(builder).Build());
 }
 
+// The gradient of such a loss is a constant, so a training step does not
+// multiply by it.
+TEST(ProgramLossTest, TakesTheFirstColumnWithoutAProgram) {
+  GraphBuilder builder(&BuiltinOps(), "test");
+  const Value rows = builder.Parameter("x", Rows(-1));
+  const Value losses =
+      ProgramLoss({})(builder.Parameter("y", {kF32, {-1}}), rows);
+  EXPECT_EQ(losses.shape(), Shape());
+  const Value statistics = ProgramMetric({}).StatisticsOf(rows, rows);
+  EXPECT_EQ(statistics.shape(), Shape({2}));
+  ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Build());
+  EXPECT_THAT(Ops(graph), Not(Contains("Program")));
+}
+
+TEST(ProgramLossTest, RejectsPredictionsWithoutColumns) {
+  GraphBuilder builder(&BuiltinOps(), "test");
+  const Value x = builder.Parameter("x", {kF32, {-1}});
+  ProgramLoss({})(x, x);
+  EXPECT_THAT(std::move(builder).Build(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has the output float32[?]; expected a row "
+                                 "for each example")));
+}
+
 TEST(ProgramLossTest, ReportsInvalidProgramsToTheBuilder) {
   GraphBuilder builder(&BuiltinOps(), "test");
   const Value x = builder.Parameter("x", Rows(-1));

@@ -50,6 +50,18 @@ Value RunOnCast(std::vector<Value> inputs,
   return RunProgram(inputs, *program)[0];
 }
 
+// Returns `count` columns of the predictions of a model that computes its loss,
+// from `first` on. A count of Shape::kUnknown takes all that follow.
+Value ColumnsOf(Value predictions, int64_t first, int64_t count) {
+  if (predictions.ok() && predictions.shape().rank() != 2) {
+    predictions.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "a model that computes its loss has the output ",
+        predictions.type().ToString(), "; expected a row for each example")));
+    return Value();
+  }
+  return Slice(predictions, {0, first}, {Shape::kUnknown, count});
+}
+
 // The value of a metric from the sums of its statistics.
 absl::StatusOr<std::vector<double>> Evaluate(const Program& program,
                                              absl::Span<const double> sums) {
@@ -78,8 +90,10 @@ Loss ProgramLoss(const ProgramLossOptions& options) {
       Program::Decode(options.program));
   return Loss(
              kProgramName,
-             [program](Value y_true, Value y_pred) {
-               return RunOnCast({y_true, y_pred}, *program);
+             [program, is_column = options.program.empty()](Value y_true,
+                                                            Value y_pred) {
+               return is_column ? Squeeze(ColumnsOf(y_pred, 0, 1), {1})
+                                : RunOnCast({y_true, y_pred}, *program);
              },
              options.reduction)
       .WithOptions(options);
@@ -100,9 +114,11 @@ Metric ProgramMetric(const ProgramMetricOptions& options) {
   const auto weighted = decode(options.weighted_program);
   const auto result = decode(options.result_program);
   const bool takes_weights = !options.weighted_program.empty();
+  const bool is_of_columns = options.statistics_program.empty();
   const auto of_batch = [=](Value y_true, Value y_pred, Value weight) {
     if (weight.builder() == nullptr) {
-      return RunOnCast({y_true, y_pred}, *statistics);
+      return is_of_columns ? Sum(ColumnsOf(y_pred, 1, Shape::kUnknown), {0})
+                           : RunOnCast({y_true, y_pred}, *statistics);
     }
     if (takes_weights) return RunOnCast({y_true, y_pred, weight}, *weighted);
     y_pred.builder()->ReportError(absl::InvalidArgumentError(

@@ -17,7 +17,9 @@ inline constexpr absl::string_view kProgramName = "program";
 // The losses of examples as a program: labels, predictions -> [batch, ...],
 // with a gradient for the predictions.
 struct ProgramLossOptions {
-  std::string program;  // Encoded.
+  // Encoded. Empty: the model computes the losses, which are the first column
+  // of the predictions, [batch, columns].
+  std::string program;
   Reduction reduction = Reduction::kSumOverBatchSize;
 
   void VisitConfig(ConfigVisitor& visitor);
@@ -32,7 +34,9 @@ Loss ProgramLoss(const ProgramLossOptions& options);
 // A metric as programs. `statistics_program` and `weighted_program` return
 // float32[n], the numbers that add up over batches.
 struct ProgramMetricOptions {
-  std::string statistics_program;  // Labels, predictions -> float32[n].
+  // Labels, predictions -> float32[n]. Empty: the model computes the numbers,
+  // which are sums over the columns of the predictions after the first.
+  std::string statistics_program;
   // Labels, predictions, float32 weights of examples -> float32[n]. Empty: the
   // metric takes no weights and no masks.
   std::string weighted_program;
