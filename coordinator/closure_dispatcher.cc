@@ -49,12 +49,13 @@ ClosureDispatcher::ClosureDispatcher(
           options.heartbeat_interval,
           [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
       closure_ids_(options.closure_ids),
+      timeline_(clock),
       queue_(QueueOptions(options, channels.size())),
       sessions_({.heartbeat_timeout = options.heartbeat_timeout,
                  .handshake_timeout = options.handshake_timeout,
                  .retry_pause = options.retry_pause,
                  .trouble_report_interval = options.trouble_report_interval},
-                &queue_, missing, clock),
+                &queue_, missing, &timeline_, clock),
       generation_(options.generation) {
   ReconnectingStream::Listener* const listener = this;
   for (size_t i = 0; i < channels.size(); ++i) {

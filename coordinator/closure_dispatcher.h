@@ -28,6 +28,7 @@
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/tick_loop.h"
+#include "common/net/status/run_timeline.h"
 #include "common/net/status/status_report.h"
 #include "coordinator/closure_id_reservation.h"
 #include "coordinator/closure_ids.h"
@@ -266,6 +267,9 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     int64_t in_flight_count = 0;  // At present.
   };
   Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What has happened to the tasks of the job.
+  RunTimeline& timeline() { return timeline_; }
+  const RunTimeline& timeline() const { return timeline_; }
 
   // Returns the durations of the steps of a function on the workers. For steps
   // shorter than a worker's report interval, counts the mean of the steps in
@@ -365,6 +369,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // worker receives them in the order of planning.
   absl::Mutex sending_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   ClosureIdReservation closure_ids_;
+  RunTimeline timeline_;
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
   WorkerSessions sessions_ ABSL_GUARDED_BY(mutex_);

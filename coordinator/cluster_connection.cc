@@ -130,6 +130,8 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
 
   ASSIGN_OR_RETURN(const uint64_t generation, connection->Adopt());
   RETURN_IF_ERROR(connection->OpenVariables(generation));
+  connection->dispatcher().timeline().Begin(
+      connection->dispatcher().worker_count());
   JobControl::OfProcess().SetDrainer(
       [raw = connection.get()](TaskId task, JobControl::Done done) {
         raw->Drain(task, std::move(done));
@@ -388,6 +390,7 @@ void ClusterConnection::StartWatch() {
       options_.server_copy_count,
       ServerCopies::Parts{
           .watch = watch_.get(),
+          .timeline = &dispatcher_->timeline(),
           .connect =
               [this, ps](int task) {
                 return network_->Connect(ChannelTo(ps(task)));

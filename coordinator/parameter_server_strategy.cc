@@ -111,7 +111,8 @@ StrategyReport ParameterServerStrategy::Report() const {
           .recovery_count = counters.recovered_count +
                             connection_->recovery().recovery_count() +
                             connection_->recovery().restored_count(),
-          .tasks = connection_->DescribeTasks()};
+          .tasks = connection_->DescribeTasks(),
+          .timeline = connection_->dispatcher().timeline().status()};
 }
 
 }  // namespace muster

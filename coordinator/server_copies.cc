@@ -316,10 +316,13 @@ void ServerCopies::DropCopy(int index, const ServerWatch::State& serving,
   if (was_complete) {
     if (!Write(index, serving.task, /*has_complete_copy=*/false)) return;
     if (is_logged) {
-      LOG(WARNING) << "ps " << OtherTask(serving.task) << " has no copy of ps "
-                   << serving.task
-                   << " any longer: until it has one, the loss of ps "
-                   << serving.task << " rolls training back";
+      parts_.timeline->Note(
+          LogSeverity::kWarning,
+          absl::StrCat("ps ", OtherTask(serving.task), " has no copy of ps ",
+                       serving.task,
+                       " any longer: until it has one, the loss of ps ",
+                       serving.task, " rolls training back"),
+          {});
     }
   }
   if (!serving.lost.ok()) return;
@@ -361,8 +364,11 @@ void ServerCopies::KeepCopy(int index, const ServerWatch::State& serving,
 void ServerCopies::NoteComplete(int index) {
   const int serving = serving_tasks()[index];
   if (!Write(index, serving, /*has_complete_copy=*/true)) return;
-  LOG(INFO) << "ps " << OtherTask(serving) << " has a copy of ps " << serving
-            << " and can take over";
+  parts_.timeline->Note(
+      LogSeverity::kInfo,
+      absl::StrCat("ps ", OtherTask(serving), " has a copy of ps ", serving,
+                   " and can take over"),
+      {});
 }
 
 void ServerCopies::EndTask(int index, const ServerWatch::State& task) {

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/core/system/clock.h"
 #include "common/net/rpc/channel.h"
+#include "common/net/status/run_timeline.h"
 #include "coordinator/copy_plan.h"
 #include "coordinator/server_watch.h"
 
@@ -40,6 +41,7 @@ class ServerCopies {
   // Pointers are borrowed.
   struct Parts {
     ServerWatch* watch = nullptr;
+    RunTimeline* timeline = nullptr;
     // Connects to a task, whose address is the result of `address`.
     std::function<std::unique_ptr<Channel>(int task)> connect;
     std::function<std::string(int task)> address;

@@ -71,6 +71,16 @@ bool MayBeServerLoss(const absl::Status& status) {
          absl::IsFailedPrecondition(status);
 }
 
+// Names the first closures of those that are undone.
+std::string DescribeUndone(const ClosureIds& undone,
+                           const RollbackReport& report) {
+  if (undone.empty()) return "";
+  const bool names_all =
+      undone.size() <= static_cast<int64_t>(kNamedClosuresMax);
+  return absl::StrCat(", closures ", absl::StrJoin(report.undone_ids, ", "),
+                      names_all ? "" : ", ...");
+}
+
 }  // namespace
 
 // A snapshot that the servers hold. It becomes a rollback point when it is
@@ -406,6 +416,7 @@ void ServerRecovery::RunLoop() {
       is_recovering_ = true;
     }
     recovering_.store(true);
+    suspended_at_ = parts_.clock->Now();
     parts_.dispatcher->Suspend();
     Recover();
     recovering_.store(false);
@@ -523,6 +534,13 @@ absl::Status ServerRecovery::NoteHolders(
   return parts_.journal->NoteServers(state_ids, generation);
 }
 
+absl::Duration ServerRecovery::TimeOfClosures(int64_t count) const {
+  const ClosureDispatcher::Counters counters = parts_.dispatcher->counters();
+  if (counters.finished_count == 0) return absl::ZeroDuration();
+  return counters.busy / counters.finished_count /
+         parts_.dispatcher->worker_count() * count;
+}
+
 void ServerRecovery::Announce(
     const RollbackPoint& point,
     const std::vector<RemoteVariableStore::ReplacedServer>& returned) {
@@ -548,16 +566,12 @@ void ServerRecovery::Announce(
   const ClosureIds undone = parts_.dispatcher->RollBack(work);
   report.undone_count = undone.size();
   report.undone_ids = undone.First(kNamedClosuresMax);
-  LOG(WARNING) << what << "; the results of " << report.undone_count
-               << " steps are undone"
-               << (undone.empty()
-                       ? std::string()
-                       : absl::StrCat(", closures ",
-                                      absl::StrJoin(report.undone_ids, ", "),
-                                      undone.size() > static_cast<int64_t>(
-                                                          kNamedClosuresMax)
-                                          ? ", ..."
-                                          : ""));
+  parts_.dispatcher->timeline().Note(
+      LogSeverity::kWarning,
+      absl::StrCat(what, "; the results of ", report.undone_count,
+                   " steps are undone", DescribeUndone(undone, report)),
+      {.pause = parts_.clock->Now() - suspended_at_ +
+                TimeOfClosures(report.undone_count)});
   if (handler) handler(report);
   {
     absl::MutexLock lock(&mutex_);

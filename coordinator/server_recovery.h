@@ -222,6 +222,8 @@ class ServerRecovery final : public TrainingRecovery {
   absl::Status NoteHolders(
       const std::vector<RemoteVariableStore::ReplacedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // How long the workers took for so many closures.
+  absl::Duration TimeOfClosures(int64_t count) const;
   void Announce(
       const RollbackPoint& point,
       const std::vector<RemoteVariableStore::ReplacedServer>& returned)
@@ -262,6 +264,7 @@ class ServerRecovery final : public TrainingRecovery {
   bool has_postponed_save_ = false;
   // As is_recovering_, readable without the lock.
   std::atomic<bool> recovering_{false};
+  absl::Time suspended_at_;  // Used by the thread only.
   int64_t recovery_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   // The last generation whose rollback has been announced, or has failed.

@@ -111,6 +111,8 @@ std::vector<RemoteVariableStore::ReplacedServer> ServerRecovery::Returned()
 
 void ServerRecovery::TakeRestored() {
   const std::vector<ServerWatch::State> states = parts_.servers->states();
+  // Training waits for all of them at the same time.
+  absl::Duration waited;
   for (size_t i = 0; i < states.size(); ++i) {
     const ServerWatch::State& state = states[i];
     int task_before = 0;
@@ -130,11 +132,17 @@ void ServerRecovery::TakeRestored() {
         task_before == state.task
             ? " was restarted with its state"
             : absl::StrCat(" has taken over from ps ", task_before);
-    LOG(INFO) << parts_.servers->peer(server) << what << " after "
-              << absl::FormatDuration(
-                     absl::Trunc(state.away, absl::Milliseconds(1)))
-              << " with " << state.restored_update_count.value_or(0)
-              << " updates; nothing was undone";
+    const absl::Duration cost =
+        std::max(absl::ZeroDuration(), state.away - waited);
+    waited += cost;
+    parts_.dispatcher->timeline().Note(
+        LogSeverity::kInfo,
+        absl::StrCat(parts_.servers->peer(server), what, " after ",
+                     absl::FormatDuration(
+                         absl::Trunc(state.away, absl::Milliseconds(1))),
+                     " with ", state.restored_update_count.value_or(0),
+                     " updates; nothing was undone"),
+        {.pause = cost});
   }
 }
 

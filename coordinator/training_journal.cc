@@ -155,10 +155,14 @@ absl::Status TrainingJournal::Begin(
       state = *continued_;
       repeated_id_max_ = newest_step_id;
       fit_number_ = continued_->training().fit_number();
-      LOG(INFO) << "continuing the training of the last coordinator ("
-                << continued_->opened_by() << ") in epoch "
-                << continued_->training().state().epoch() + 1 << " after step "
-                << continued_->training().state().step_in_epoch();
+      dispatcher->timeline().Note(
+          LogSeverity::kInfo,
+          absl::StrCat("continuing the training of the last coordinator (",
+                       continued_->opened_by(), ") in epoch ",
+                       continued_->training().state().epoch() + 1,
+                       " after step ",
+                       continued_->training().state().step_in_epoch()),
+          {});
     }
     dispatcher->LimitLowWaterMark(continued_.has_value()
                                       ? continued_->training().next_closure_id()

@@ -45,12 +45,18 @@ void WorkerSessions::NoteAcceptance(WorkerRecord* record,
   const bool is_renewed = std::exchange(record->is_renewed, false);
   if (++record->sessions_open_count > 1 && !is_renewed) {
     ++recovered_count_;
-    LOG(INFO) << NameOf(*record) << " has reconnected, incarnation "
-              << IncarnationString(record->incarnation);
+    NoteReturn(" has reconnected", *record);
   } else if (record->sessions_open_count == 1 && has_functions) {
-    LOG(INFO) << NameOf(*record) << " has joined, incarnation "
-              << IncarnationString(record->incarnation);
+    NoteReturn(" has joined", *record);
   }
+}
+
+void WorkerSessions::NoteReturn(absl::string_view what,
+                                const WorkerRecord& record) {
+  timeline_->Note(LogSeverity::kInfo,
+                  absl::StrCat(NameOf(record), what, ", incarnation ",
+                               IncarnationString(record.incarnation)),
+                  {.returned = {tasks_[record.worker].ToString()}});
 }
 
 void WorkerSessions::NoteEnd(const absl::Status& reason, WorkerRecord* record) {
@@ -90,11 +96,14 @@ void WorkerSessions::NoteLoss(WorkerRecord* record) {
   queue_->WorkerLost(record->worker, lost);
   ++lost_count_;
   record->state_since = clock_->Now();
-  LOG(WARNING) << lost.message() << "; "
-               << queue_->requeued_count() - requeued_before
-               << (HasOtherOpenSession(*record)
+  timeline_->Note(
+      LogSeverity::kWarning,
+      absl::StrCat(lost.message(), "; ",
+                   queue_->requeued_count() - requeued_before,
+                   HasOtherOpenSession(*record)
                        ? " closures go to other workers"
-                       : " closures wait for a worker: no other is left");
+                       : " closures wait for a worker: no other is left"),
+      {.lost = {tasks_[record->worker].ToString()}});
 }
 
 void WorkerSessions::NoteTrouble(const absl::Status& trouble, bool is_news,
@@ -191,7 +200,10 @@ absl::Status WorkerSessions::BeginLeaving(int worker,
         "End "
         "the job with musterctl stop, or start another worker first"));
   }
-  if (!record.is_leaving) LOG(INFO) << NameOf(record) << " is drained";
+  if (!record.is_leaving) {
+    timeline_->Note(LogSeverity::kInfo,
+                    absl::StrCat(NameOf(record), " is drained"), {});
+  }
   record.is_leaving = true;
   record.on_left.push_back(std::move(on_left));
   queue_->SetPaused(worker, true);

@@ -15,6 +15,7 @@
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/rpc/reconnecting_stream.h"
+#include "common/net/status/run_timeline.h"
 #include "common/net/status/status_report.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/worker_record.h"
@@ -26,7 +27,8 @@ class SessionAcceptance;
 }  // namespace proto
 
 // The coordinator's sessions with its workers: open, lost, refused, paused or
-// ended. Tells the queue which workers can take closures, and logs changes.
+// ended. Tells the queue which workers can take closures, and the timeline what
+// changes.
 //
 // Not thread-safe. Does not block.
 class WorkerSessions {
@@ -43,10 +45,14 @@ class WorkerSessions {
     absl::Duration trouble_report_interval;
   };
 
-  // `queue`, `missing` and `clock` are borrowed.
+  // The objects are borrowed.
   WorkerSessions(const Options& options, ClosureQueue* queue,
-                 MissingTasks* missing, Clock* clock)
-      : options_(options), queue_(queue), missing_(missing), clock_(clock) {}
+                 MissingTasks* missing, RunTimeline* timeline, Clock* clock)
+      : options_(options),
+        queue_(queue),
+        missing_(missing),
+        timeline_(timeline),
+        clock_(clock) {}
 
   // Adds the next worker. Call it for each worker, by index, before all other
   // methods. The stream is borrowed.
@@ -112,6 +118,7 @@ class WorkerSessions {
     return stream(record).channel().peer();
   }
   void NoteRefusal(const absl::Status& why, WorkerRecord* record);
+  void NoteReturn(absl::string_view what, const WorkerRecord& record);
   // Handles the unexpected end of an open session.
   void NoteLoss(WorkerRecord* record);
   void Renew(WorkerRecord* record);
@@ -121,6 +128,7 @@ class WorkerSessions {
   const Options options_;
   ClosureQueue* const queue_;
   MissingTasks* const missing_;
+  RunTimeline* const timeline_;
   Clock* const clock_;
   // By worker.
   std::vector<TaskId> tasks_;

@@ -52,7 +52,7 @@ class WorkerSessionsTest : public testing::Test {
                    .retry_pause = {.initial = absl::Seconds(1),
                                    .maximum = absl::Seconds(8)},
                    .trouble_report_interval = absl::Seconds(10)},
-                  &queue_, &missing_, &clock_) {
+                  &queue_, &missing_, &timeline_, &clock_) {
     for (const TaskId task : cluster_.Tasks(TaskType::kWorker)) {
       streams_.push_back(std::make_unique<ReconnectingStream>(
           ReconnectingStream::Options{.peer = task.index},
@@ -91,6 +91,7 @@ class WorkerSessionsTest : public testing::Test {
                  &clock_};
   std::vector<std::unique_ptr<ReconnectingStream>> streams_;
   ClosureQueue queue_;
+  RunTimeline timeline_{&clock_};
   WorkerSessions sessions_;
 };
 

@@ -171,6 +171,28 @@ std::string WaitLines(const Json& status) {
   return text;
 }
 
+// Goodput and the newest events.
+std::string TimelineLines(const Json& status) {
+  constexpr size_t kEventsMax = 5;
+  const Json& timeline = Child(status, "timeline");
+  const Json& events = Child(timeline, "events");
+  if (!events.is_array() || events.empty()) return "";
+  std::string text = absl::StrFormat(
+      "goodput %.1f%%: of %s of training, losses have cost %s; %d events\n",
+      100 * Get<double>(timeline, "goodput", 1),
+      Seconds(Get<double>(timeline, "elapsed_seconds", 0)),
+      Seconds(Get<double>(timeline, "lost_seconds", 0)),
+      Get<int64_t>(timeline, "event_count", 0));
+  for (size_t i = events.size() - std::min(events.size(), kEventsMax);
+       i < events.size(); ++i) {
+    const double ago =
+        Get<double>(status, "time", 0) - Get<double>(events[i], "time", 0);
+    absl::StrAppend(&text, "  ", Seconds(std::max(0.0, ago)),
+                    " ago: ", GetText(events[i], "text"), "\n");
+  }
+  return text;
+}
+
 std::string ProblemLines(const Json& status) {
   const Json& problems = Child(status, "problems");
   const int64_t warnings = Get<int64_t>(problems, "warnings", 0);
@@ -236,7 +258,7 @@ absl::StatusOr<std::string> StatusText(absl::string_view status_json) {
   return absl::StrCat(ProcessLine(status), TrainingLines(status),
                       QueueLine(status), CheckpointLine(status),
                       TaskLines(status), WaitLines(status),
-                      ProblemLines(status));
+                      TimelineLines(status), ProblemLines(status));
 }
 
 absl::StatusOr<std::string> SlowTasksText(absl::string_view status_json) {

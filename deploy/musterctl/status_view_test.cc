@@ -35,6 +35,11 @@ constexpr char kStatus[] = R"({
              "what": "all-reduce of dense/kernel", "seconds": 31}],
   "checkpoints": {"failures": 0,
                   "newest": {"name": "run/ckpt-3", "age_seconds": 12}},
+  "time": 1000,
+  "timeline": {"goodput": 0.975, "elapsed_seconds": 80, "lost_seconds": 2,
+               "event_count": 7,
+               "events": [{"time": 940, "text": "worker 1 is lost",
+                           "cost_seconds": 0}]},
   "problems": {"warnings": 2, "errors": 0,
                "latest": [{"message": "old"}, {"message": "ps 0 is lost"}]}
 })";
@@ -49,6 +54,8 @@ TEST(StatusViewTest, PrintsWhatAPersonLooksFor) {
         "newest checkpoint: run/ckpt-3, 12s ago\n",
         "2 in flight, 6012 done, 1ms each\n", "10ms each, SLOW\n",
         "worker 0 has waited 31s for worker 1: all-reduce of dense/kernel\n",
+        "goodput 97.5%: of 1m20s of training, losses have cost 2s; 7 events\n",
+        "  1m ago: worker 1 is lost\n",
         "2 warnings, 0 errors; the last: ps 0 is lost\n"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }

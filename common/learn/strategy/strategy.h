@@ -19,6 +19,7 @@
 #include "common/learn/strategy/training_recovery.h"
 #include "common/learn/strategy/variable_owners.h"
 #include "common/learn/strategy/worker_agreement.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 
@@ -32,9 +33,8 @@ struct StrategyReport {
   // One line per task:
   // "worker 0 localhost:20001 incarnation 6f1c02a9d2e4b713".
   std::vector<std::string> tasks;
-  // One line per loss or join of a synchronous worker:
-  // "2026-11-30T09:26:33Z training continued without worker 1: 2 tasks".
-  std::vector<std::string> events = {};
+  // Of a strategy with several processes.
+  std::optional<TimelineStatus> timeline = std::nullopt;
 };
 
 // Defines where replicas and variables are placed and how replicas agree. Model

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "common/learn/train/base/history.h"
 #include "common/learn/train/base/non_finite.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 namespace {
@@ -41,6 +42,7 @@ svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--dim);
 .axis { stroke: var(--line); } .series { fill: none; stroke-width: 2; }
 .train { stroke: var(--train); } .validation { stroke: var(--validation); }
 circle.train { fill: var(--train); } circle.validation { fill: var(--validation); }
+.run { fill: var(--train); opacity: .25; } .lost { fill: var(--validation); }
 .key { font-size: .85rem; color: var(--dim); }
 .alarm { color: var(--validation); font-weight: 600; }
 )css";
@@ -48,6 +50,10 @@ circle.train { fill: var(--train); } circle.validation { fill: var(--validation)
 std::string Escaped(absl::string_view text) {
   return absl::StrReplaceAll(
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+std::string Duration(absl::Duration duration) {
+  return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
 }
 
 std::string Number(double value) { return absl::StrFormat("%.5g", value); }
@@ -250,10 +256,56 @@ TableRows LossRows(const RunSummary& summary) {
   TableRows rows = {
       {"steps repeated", absl::StrCat(summary.report.retry_count)},
       {"tasks that returned", absl::StrCat(summary.report.recovery_count)}};
-  for (const std::string& event : summary.report.events) {
-    rows.push_back({"event", event});
+  if (summary.report.timeline.has_value()) {
+    const TimelineStatus& timeline = *summary.report.timeline;
+    rows.push_back(
+        {"goodput",
+         absl::StrFormat("%.1f%% of the time of training; losses have cost %s",
+                         100 * timeline.goodput, Duration(timeline.lost))});
   }
   return rows;
+}
+
+// A bar of the time of training with a mark for each event, as wide as its
+// cost.
+std::string TimelineBar(const TimelineStatus& timeline) {
+  constexpr double kWidth = 720;
+  constexpr double kNarrowestMark = 1.5;
+  const auto x = [&](absl::Time time) {
+    const double share =
+        absl::FDivDuration(time - timeline.begun_at, timeline.elapsed);
+    return kWidth * std::clamp(share, 0.0, 1.0);
+  };
+  std::string svg = absl::StrFormat(
+      "<svg viewBox=\"0 0 %.0f 16\" role=\"img\" aria-label=\"events by "
+      "time\"><rect class=\"run\" width=\"%.0f\" height=\"16\"/>",
+      kWidth, kWidth);
+  for (const RunEvent& event : timeline.events) {
+    const double left = x(event.time - event.cost);
+    absl::StrAppendFormat(&svg,
+                          "<rect class=\"lost\" x=\"%.1f\" width=\"%.1f\" "
+                          "height=\"16\"><title>%s</title></rect>",
+                          left, std::max(kNarrowestMark, x(event.time) - left),
+                          Escaped(event.text));
+  }
+  return absl::StrCat(svg, "</svg>\n");
+}
+
+std::string Events(const RunSummary& summary) {
+  const auto& timeline = summary.report.timeline;
+  if (!timeline.has_value() || timeline->events.empty()) return "";
+  TableRows rows;
+  for (const RunEvent& event : timeline->events) {
+    rows.push_back(
+        {absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", event.time,
+                          absl::UTCTimeZone()),
+         event.cost < absl::Milliseconds(1)
+             ? event.text
+             : absl::StrCat(event.text, "; cost ", Duration(event.cost))});
+  }
+  std::string bar;
+  if (timeline->elapsed > absl::ZeroDuration()) bar = TimelineBar(*timeline);
+  return absl::StrCat("<h2>Events</h2>\n", bar, Table(rows));
 }
 
 TableRows RunRows(const RunSummary& summary) {
@@ -297,7 +349,7 @@ std::string ToHtml(const RunSummary& summary) {
   }
   absl::StrAppend(&html, "</div>\n<h2>Speed</h2>\n", Table(SpeedRows(summary)),
                   "<h2>Lost tasks</h2>\n", Table(LossRows(summary)),
-                  "<h2>Run</h2>\n", Table(RunRows(summary)),
+                  Events(summary), "<h2>Run</h2>\n", Table(RunRows(summary)),
                   "</body></html>\n");
   return html;
 }

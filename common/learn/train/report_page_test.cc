@@ -69,6 +69,27 @@ TEST(ReportPageTest, NamesAreEscapedAndNothingIsLoaded) {
                           HasSubstr("&lt;script&gt;alert(&quot;1&quot;)")));
 }
 
+TEST(ReportPageTest, ShowsEventsOnABarOfTime) {
+  RunSummary summary = Example();
+  EXPECT_THAT(ToHtml(summary), Not(HasSubstr("<h2>Events</h2>")));
+  const absl::Time begin = absl::FromUnixSeconds(1'800'000'000);
+  summary.report.timeline =
+      TimelineStatus{.events = {{.time = begin + absl::Seconds(50),
+                                 .text = "worker 1 <is> lost",
+                                 .cost = absl::Seconds(10)}},
+                     .event_count = 1,
+                     .begun_at = begin,
+                     .elapsed = absl::Seconds(100),
+                     .lost = absl::Seconds(10),
+                     .goodput = 0.9};
+  EXPECT_THAT(
+      ToHtml(summary),
+      AllOf(HasSubstr("90.0% of the time of training; losses have cost 10s"),
+            HasSubstr("class=\"lost\" x=\"288.0\" width=\"72.0\""),
+            HasSubstr("worker 1 &lt;is&gt; lost; cost 10s"),
+            HasSubstr("2027-01-15 08:00:50 UTC")));
+}
+
 TEST(ReportPageTest, ARunWithoutEpochsHasAPage) {
   EXPECT_THAT(ToHtml(RunSummary()), HasSubstr("</html>"));
 }

@@ -12,6 +12,7 @@
 #include "common/learn/train/base/history.h"
 #include "common/learn/train/base/log_lists.h"
 #include "common/learn/train/base/non_finite.h"
+#include "common/net/status/status_report.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -80,10 +81,24 @@ Json Versions(const RunSummary& summary) {
            google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)}};
 }
 
+Json Events(const std::optional<TimelineStatus>& timeline) {
+  Json events = Json::array();
+  if (!timeline.has_value()) return events;
+  for (const RunEvent& event : timeline->events) {
+    events.push_back(
+        {{"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", event.time,
+                                   absl::UTCTimeZone())},
+         {"text", event.text},
+         {"cost_seconds", absl::ToDoubleSeconds(event.cost)}});
+  }
+  return events;
+}
+
 }  // namespace
 
 std::string ToJson(const RunSummary& summary) {
   const History& history = summary.history;
+  const std::optional<TimelineStatus>& timeline = summary.report.timeline;
   Json json = {
       {"job", summary.job_file},
       {"strategy", summary.strategy},
@@ -109,7 +124,12 @@ std::string ToJson(const RunSummary& summary) {
                                   : Json(nullptr)},
       {"retries", summary.report.retry_count},
       {"recoveries", summary.report.recovery_count},
-      {"events", summary.report.events},
+      {"goodput",
+       timeline.has_value() ? Json(timeline->goodput) : Json(nullptr)},
+      {"lost_seconds", timeline.has_value()
+                           ? Json(absl::ToDoubleSeconds(timeline->lost))
+                           : Json(nullptr)},
+      {"events", Events(timeline)},
       {"weights_sha256", summary.weights_sha256},
       {"final_weights", summary.final_weights.empty()
                             ? Json(nullptr)

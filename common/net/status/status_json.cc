@@ -100,6 +100,24 @@ Json ToJson(const TrainingStatus& training) {
   return json;
 }
 
+Json ToJson(const TimelineStatus& timeline) {
+  Json events = Json::array();
+  for (const RunEvent& event : timeline.events) {
+    events.push_back({{"time", UnixSeconds(event.time)},
+                      {"text", event.text},
+                      {"cost_seconds", absl::ToDoubleSeconds(event.cost)}});
+  }
+  Json json = {{"goodput", timeline.goodput},
+               {"elapsed_seconds", absl::ToDoubleSeconds(timeline.elapsed)},
+               {"lost_seconds", absl::ToDoubleSeconds(timeline.lost)},
+               {"event_count", timeline.event_count},
+               {"events", std::move(events)}};
+  if (timeline.elapsed > absl::ZeroDuration()) {
+    json["begin_time"] = UnixSeconds(timeline.begun_at);
+  }
+  return json;
+}
+
 Json ToJson(const RecentProblems& problems) {
   Json records = Json::array();
   for (const LogRecord& record : problems.records) {
@@ -163,6 +181,7 @@ std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
         {"duration_seconds", absl::ToDoubleSeconds(newest.duration)}};
   }
   json["checkpoints"] = std::move(checkpoints);
+  if (report.timeline.has_value()) json["timeline"] = ToJson(*report.timeline);
   json["problems"] = ToJson(problems);
   for (const GpuStatus& gpu : gpus) {
     json["gpus"].push_back({{"device", gpu.device},

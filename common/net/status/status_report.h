@@ -111,6 +111,22 @@ struct CheckpointStatus {
   int64_t count = 0;
 };
 
+// An event in the life of the tasks of a run (run_timeline.h).
+struct RunEvent {
+  absl::Time time;      // Of the calendar.
+  std::string text;     // One line.
+  absl::Duration cost;  // The time of training that it has cost.
+};
+
+struct TimelineStatus {
+  std::vector<RunEvent> events;  // In order; the newest if there are many.
+  int64_t event_count = 0;       // With those that are not listed.
+  absl::Time begun_at = absl::InfiniteFuture();  // When training began.
+  absl::Duration elapsed;                        // Since then.
+  absl::Duration lost;  // The cost of all events and present absences.
+  double goodput = 1;   // 1 - lost / elapsed.
+};
+
 // The state of this process at one time, collected from all StatusSources.
 struct StatusReport {
   // The process is ready if there is at least one entry and all entries are OK.
@@ -122,6 +138,8 @@ struct StatusReport {
   std::vector<WaitStatus> waits;
   std::vector<CollectiveStatus> collectives;
   std::optional<CheckpointStatus> checkpoint;
+  // Of the task that leads a job.
+  std::optional<TimelineStatus> timeline;
   // Where operators send requests (JobControlService); empty if requests are
   // not accepted.
   std::string control_address;

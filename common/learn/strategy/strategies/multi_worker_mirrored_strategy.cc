@@ -417,7 +417,7 @@ absl::StatusOr<std::string> MultiWorkerMirroredStrategy::FromOthers(
 StrategyReport MultiWorkerMirroredStrategy::Report() const {
   StrategyReport report = SynchronousStrategy::Report();
   if (peers_ == nullptr) return report;
-  report.events = peers_->Events();
+  report.timeline = peers_->timeline();
   for (const GroupView::Member& member : peers_->view().members) {
     report.tasks.push_back(absl::StrCat(member.task.ToString(), " ",
                                         member.address, " incarnation ",

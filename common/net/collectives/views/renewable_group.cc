@@ -115,7 +115,8 @@ RenewableGroup::RenewableGroup(const Options& options, Network* network,
     : options_(options),
       network_(network),
       clock_(clock),
-      first_view_(FirstView(options.group.config.cluster)) {}
+      first_view_(FirstView(options.group.config.cluster)),
+      timeline_(clock) {}
 
 RenewableGroup::~RenewableGroup() {
   watch_ = nullptr;
@@ -255,10 +256,7 @@ absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
     absl::StatusOr<std::unique_ptr<PeerGroup>> group =
         Form(next, std::min(form_timeout, deadline - clock_->Now()), &missing);
     if (group.ok()) {
-      LOG(INFO) << "training continues " << DescribeChange(this->view(), next)
-                << ", after "
-                << absl::FormatDuration(absl::Trunc(clock_->Now() - start,
-                                                    absl::Milliseconds(1)));
+      NoteChange(this->view(), next, clock_->Now() - start);
       Adopt(std::move(next), *std::move(group));
       return absl::OkStatus();
     }
@@ -278,6 +276,42 @@ absl::Status RenewableGroup::FormNext(std::set<TaskId> gone, bool is_certain,
     is_certain = false;
     view = std::move(next);
   }
+}
+
+void RenewableGroup::NoteChange(const GroupView& before, const GroupView& view,
+                                absl::Duration pause) {
+  RunTimeline::Effect effect = {.pause = pause};
+  for (const GroupView::Member& member : before.members) {
+    if (!view.Has(member.task)) effect.lost.push_back(member.task.ToString());
+  }
+  for (const GroupView::Member& member : view.members) {
+    effect.returned.push_back(member.task.ToString());
+  }
+  timeline_.Note(
+      LogSeverity::kInfo,
+      absl::StrCat(
+          "training continues ", DescribeChange(before, view), ", after ",
+          absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1)))),
+      effect);
+}
+
+void RenewableGroup::NoteEarlierChanges() {
+  const absl::StatusOr<std::vector<GroupView>> views = claims_->All();
+  if (!views.ok()) {
+    LOG(WARNING) << "the earlier views of the group cannot be read: "
+                 << views.status().message();
+    return;
+  }
+  std::vector<RunEvent> events;
+  GroupView before = first_view_;
+  for (const GroupView& view : *views) {
+    if (view.Has(self().task)) break;
+    events.push_back({.time = view.claimed_at,
+                      .text = absl::StrCat("training continues ",
+                                           DescribeChange(before, view))});
+    before = view;
+  }
+  timeline_.AddEarlier(std::move(events));
 }
 
 absl::StatusOr<bool> RenewableGroup::AskToJoin() {
@@ -384,6 +418,7 @@ absl::Status RenewableGroup::AwaitAdmission() {
                before.members.end();
       }));
   requests_->Remove(self()).IgnoreError();
+  NoteEarlierChanges();
   // FormNext() begins with the view after this one.
   --before.number;
   {
@@ -496,30 +531,11 @@ absl::StatusOr<std::unique_ptr<PeerGroup>> RenewableGroup::Form(
 }
 
 void RenewableGroup::Adopt(GroupView view, std::shared_ptr<PeerGroup> group) {
+  timeline_.Begin(static_cast<int>(view.members.size()));
   absl::MutexLock lock(&mutex_);
   view_ = std::move(view);
   current_ = std::move(group);
   if (!failure_.ok()) current_->Fail(failure_);
-}
-
-std::vector<std::string> RenewableGroup::Events() const {
-  std::vector<std::string> events;
-  if (!is_renewable()) return events;
-  const absl::StatusOr<std::vector<GroupView>> views = claims_->All();
-  if (!views.ok()) {
-    LOG(WARNING) << "the views of the group cannot be read: "
-                 << views.status().message();
-    return events;
-  }
-  GroupView before = first_view_;
-  for (const GroupView& view : *views) {
-    events.push_back(
-        absl::StrCat(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", view.claimed_at,
-                                      absl::UTCTimeZone()),
-                     " training continued ", DescribeChange(before, view)));
-    before = view;
-  }
-  return events;
 }
 
 void RenewableGroup::Fail(const absl::Status& status) {

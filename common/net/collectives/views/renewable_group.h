@@ -22,6 +22,8 @@
 #include "common/net/collectives/views/join_requests.h"
 #include "common/net/collectives/views/joiner_watch.h"
 #include "common/net/rpc/network.h"
+#include "common/net/status/run_timeline.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 
@@ -125,8 +127,8 @@ class RenewableGroup {
   //   as Renew()
   absl::Status Advance() ABSL_LOCKS_EXCLUDED(renew_mutex_, mutex_);
 
-  // Returns a line for each change of the group: when, who left, who joined.
-  std::vector<std::string> Events() const;
+  // The changes of the group, also those before this process joined it.
+  TimelineStatus timeline() const { return timeline_.status(); }
 
   // As PeerGroup, for the current group. Without one, Fail() applies to the
   // next group. In a renewable group, Leave() of the first task returns OK if
@@ -158,6 +160,10 @@ class RenewableGroup {
                         absl::Duration form_timeout, absl::Time start)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(renew_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   GroupView::Member self() const;
+  void NoteChange(const GroupView& before, const GroupView& view,
+                  absl::Duration pause);
+  // Adds the views before this process joined the group.
+  void NoteEarlierChanges();
 
   // Ends the current group and returns its tasks that cannot be reached.
   std::vector<PeerGroup::Absence> End(absl::Status* cause)
@@ -180,6 +186,7 @@ class RenewableGroup {
   Network* const network_;
   Clock* const clock_;
   const GroupView first_view_;  // Without incarnations.
+  RunTimeline timeline_;
   // Constant after Join(), and null unless the group is renewable.
   std::unique_ptr<ViewClaims> claims_;
   std::unique_ptr<JoinRequests> requests_;

@@ -78,6 +78,10 @@ function tilesOf(status) {
     const connected = status.tasks.filter((task) => task.state === 'connected').length;
     tiles.push(['connected tasks', `${connected} of ${status.tasks.length}`]);
   }
+  if (status.timeline && status.timeline.elapsed_seconds > 0) {
+    tiles.push(['goodput', `${number(Math.round(status.timeline.goodput * 1000) / 10)}%`,
+                `${number(status.timeline.event_count)} events`]);
+  }
   const newest = status.checkpoints.newest;
   if (newest) {
     tiles.push(['newest checkpoint', `${duration(newest.age_seconds)} ago`,
@@ -277,6 +281,46 @@ function showTasks(status) {
   byId('more').textContent = `Show all ${number(shown.length)} tasks`;
 }
 
+// Returns a bar of the time of training with a mark for each event, as wide as its cost.
+function timelineChart(timeline, now) {
+  const [width, height] = [720, 34];
+  const x = (time) => width * Math.min(1, Math.max(0, (time - timeline.begin_time) /
+                                                      Math.max(1e-9, now - timeline.begin_time)));
+  const picture = shape('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img',
+                                'aria-label': 'events by time'});
+  picture.append(shape('rect', {class: 'run', x: 0, y: 0, width, height: 16}));
+  for (const event of timeline.events) {
+    const left = x(event.time - event.cost_seconds);
+    const mark = shape('rect', {class: 'lost', x: left, y: 0, height: 16,
+                                width: Math.max(1.5, x(event.time) - left)});
+    mark.append(shape('title', {}, `${clockTime(event.time)} ${event.text}`));
+    picture.append(mark);
+  }
+  picture.append(shape('text', {x: 0, y: 30}, clockTime(timeline.begin_time)),
+                 shape('text', {x: width, y: 30, 'text-anchor': 'end'}, 'now'));
+  return picture;
+}
+
+function showTimeline(status) {
+  const timeline = status.timeline;
+  byId('timeline').hidden = !timeline || timeline.event_count === 0;
+  if (byId('timeline').hidden) return;
+  byId('goodput').textContent =
+    `goodput ${number(Math.round(timeline.goodput * 1000) / 10)}%: of ` +
+    `${duration(timeline.elapsed_seconds)} of training, losses have cost ` +
+    `${duration(timeline.lost_seconds)}; ${number(timeline.event_count)} events`;
+  byId('timeline_chart').replaceChildren(
+    ...(timeline.begin_time ? [timelineChart(timeline, status.time)] : []));
+  byId('events').replaceChildren(...timeline.events.slice().reverse().map((event) => {
+    const line = element('li');
+    line.append(element('span', `${clockTime(event.time)} `, 'dim'), event.text);
+    if (event.cost_seconds >= 1e-3) {
+      line.append(element('span', ` cost ${duration(event.cost_seconds)}`, 'warn'));
+    }
+    return line;
+  }));
+}
+
 function showProblems(problems) {
   byId('problems').hidden = problems.latest.length === 0;
   byId('log').replaceChildren(...problems.latest.slice().reverse().map((record) => {
@@ -318,6 +362,7 @@ function show(status) {
   showCharts(status.training);
   showCollectives(status.collectives);
   showTasks(status);
+  showTimeline(status);
   showProblems(status.problems);
   showProcess(status);
 }
