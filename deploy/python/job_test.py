@@ -75,7 +75,7 @@ class JobTest(unittest.TestCase):
 
     def test_batches_are_used_once(self):
         def batches():
-            return job.Data({"npy": {"features": "x.npy"}}, 100, 32, comes_in_batches=True)
+            return job.Data({"npy": {"features": "x.npy"}}, 100, 32, is_used_once_per_pass=True)
 
         text = text_of(batches(), workers=2, ps=1)
         self.assertIn("parameter_server {\n    dispatch_batches: true\n  }", text)

@@ -120,6 +120,65 @@ class FitTest(unittest.TestCase):
             np.testing.assert_allclose(one, other, atol=tolerance)
         return expected_model, model
 
+    def test_an_epoch_of_arrays_has_each_example_once(self):
+        y = np.arange(64, dtype="float32")[:, None]
+        for shuffle in (False, True):
+            with self.subTest(shuffle=shuffle):
+                model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(
+                    1, kernel_initializer="zeros")])
+                model.compile(keras.optimizers.SGD(0.0), "mae")  # The loss is the mean of y.
+                history = self.muster_fit(model, y, y, batch_size=8, epochs=3, workers=2, ps=1,
+                                          shuffle=shuffle)
+                self.assertEqual(history.history["loss"], [31.5] * 3)
+
+    def test_parameter_servers_write_where_callbacks_say(self):
+        x = np.zeros((8, 4), "float32")
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        self.muster_fit(model, x, x[:, :1], epochs=2, workers=1, ps=2, callbacks=[
+            keras.callbacks.ModelCheckpoint(self.path("a/{epoch}.keras")),
+            keras.callbacks.BackupAndRestore(self.path("b"))])
+        self.assertEqual(sorted(os.listdir(self.path("a"))), ["1.keras", "2.keras"])
+
+    def test_dtype_policies(self):
+        def make(policy):
+            keras.mixed_precision.set_global_policy(policy)
+            try:
+                model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+                model.compile("sgd", "mse")
+            finally:
+                keras.mixed_precision.set_global_policy("float32")
+            return model
+
+        x = np.ones((8, 4), "float32")
+        self.muster_fit(make("mixed_bfloat16"), x, x[:, :1])  # The policy need not be set now.
+        for policy in ("bfloat16", "float64"):
+            with self.subTest(policy), self.assertRaisesRegex(
+                    ValueError, f"has the dtype policy {policy}; expected float32, mixed_bfloat16"):
+                muster.fit(make(policy), x, x[:, :1])
+
+    def test_rows_of_embeddings_without_gradient_move_as_in_keras(self):
+        def make():
+            keras.utils.set_random_seed(1)
+            model = keras.Sequential([keras.Input((3,), dtype="int32"),
+                                      keras.layers.Embedding(40, 4), keras.layers.Flatten(),
+                                      keras.layers.Dense(1)])
+            model.compile(keras.optimizers.Adam(0.01), "mse")
+            return model
+
+        x = np.random.default_rng(1).integers(0, 40, (64, 3)).astype("int32")
+        y = x.sum(axis=1).astype("float32")[:, None] / 40
+        for cluster in ({}, {"workers": 2}):
+            with self.subTest(cluster=cluster):
+                self.compare(make, x, y, batch_size=8, epochs=3, cluster=cluster)
+        path = self.path("again.keras")
+        model = make()
+        self.muster_fit(model, x, y, batch_size=8, callbacks=[
+            keras.callbacks.ModelCheckpoint(path)])
+        keras.models.load_model(path)  # The file has no argument that Keras lacks.
+        with self.assertRaisesRegex(ValueError, "embedding_updates is 'some'; expected one of"):
+            muster.fit(make(), x, y, embedding_updates="some")
+
     def test_clusters_train_as_keras_does(self):
         x, y = data()
         validation = data(seed=1)

@@ -437,7 +437,7 @@ class ProgramsTest(unittest.TestCase):
     def test_weights_of_examples_and_classes_of_subclassed_models(self):
         x, y = data()
         make = subclassed(LayersOnly)
-        self.compare(make, x, y, class_weight={0: 1.0, 1: 5.0, 2: 0.3})
+        self.compare(make, x, y, class_weight={0: 1.0, 1: 5.0, 2: 0.3}, validation_split=0.25)
         weights = np.linspace(0.1, 2, len(x)).astype("float32")
         self.compare(make, x, y, {"workers": 2}, sample_weight=weights,
                      validation_data=(x[:50], y[:50]))

@@ -113,6 +113,15 @@ class StepTablesTest(unittest.TestCase):
                 with self.subTest(cluster=cluster):
                     self.compare(Recommender, make_optimizer, cluster)
 
+    def test_rows_without_gradient_move_as_in_keras(self):
+        for cluster in ({}, {"workers": 2}, {"workers": 1, "ps": 1,
+                                             "embedding_updates": "all_rows"}):
+            with self.subTest(cluster=cluster):
+                self.compare(Recommender, lambda: keras.optimizers.Adam(0.01), cluster)
+        with self.assertRaises(AssertionError):
+            self.compare(Recommender, lambda: keras.optimizers.Adam(0.01),
+                         {"embedding_updates": "rows_of_batch"})
+
     def test_tables_that_cannot_be_looked_up_outside(self):
         for kind in (Tied, Learned, Masked):
             with self.subTest(kind.__name__):

@@ -19,6 +19,7 @@ from muster.history import read_history
 from muster.job import (BACKENDS, LAST_EPOCH, Arguments, batch_sizes, integer, job_fields,
                         normalized, reader_count, step_count)
 from muster.job_text import job_text
+from muster.output_files import output_folders
 from muster.running import run_launch
 
 _FINAL_MODEL = "final_model.keras"
@@ -28,13 +29,15 @@ POSITIONS = "positions.json"
 
 def _write_programs(model, path, arguments, train, validation, example):
     from muster import program_files
+    from muster.model_file import updates_all_rows
 
     train_sizes = batch_sizes(arguments, train.batch_size, train.example_count)
     inference_sizes = train_sizes
     if validation is not None:  # It has the batch size of training.
         inference_sizes = batch_sizes(arguments, train.batch_size, validation.example_count)
     return program_files.write(model, path, program_files.Request(
-        train_sizes, inference_sizes, train.inputs, train.labels, example))
+        train_sizes, inference_sizes, train.inputs, train.labels, example,
+        updates_all_rows=updates_all_rows(arguments, model)))
 
 
 def _programs_text(model, is_one_program):
@@ -88,10 +91,10 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
 
     Returns:
       (path of the job file, steps per epoch, data.BatchStream to write or None, an object
-      with load() for the results).
+      with load() for the results, the folders that callbacks write).
     """
     from muster import data  # Imported here because it needs NumPy.
-    from muster.model_file import SavedModel, check_model, save_model
+    from muster.model_file import SavedModel, check_model, save_model, updates_all_rows
     from muster.programs import is_whole
 
     check_model(model)
@@ -100,14 +103,15 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
         if data.is_batches(x) or y is None or sample_weight is not None:
             raise ValueError("class_weight of a model that is one program is for arrays x and y "
                              "without sample_weight")
-        sample_weight = data.class_weighted(y, arguments.class_weight)
+        sample_weight = data.class_weighted(y, arguments.class_weight,
+                                            arguments.validation_split)
         arguments = dataclasses.replace(arguments, class_weight={})
     schema, example, x = _built(model, x, y, sample_weight, arguments.backend)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.keras")
     has_programs = _has_programs(model, is_one_program)
     if not has_programs:
-        save_model(model, path)
+        save_model(model, path, updates_all_rows(arguments, model))
     writer = data.DataWriter(folder, schema, arguments.data_bytes_max,
                              reader_count(arguments) if streams else None)
     if validation_data is not None:  # Takes precedence over validation_split, as in Keras.
@@ -123,10 +127,11 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments, strea
     else:
         written = SavedModel(model)
     job = os.path.join(folder, "model.job")
+    fields = arguments.cluster.placed(job_fields(arguments, train, validation), folder)
     with open(job, "w", encoding="utf-8") as file:
-        file.write(job_text(arguments.cluster.placed(job_fields(arguments, train, validation),
-                                                     folder)))
-    return job, step_count(arguments, train), writer.stream, written
+        file.write(job_text(fields))
+    return (job, step_count(arguments, train), writer.stream, written,
+            output_folders(fields["callbacks"] or []))
 
 
 def _new_folder(run_dir):
@@ -296,7 +301,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
         validation_batch_size=None, validation_freq=1, *, strategy=None, workers=0, ps=0,
         seed=None, run_dir=None, data_bytes_max=None, backend="auto", batch_hook_interval=1,
-        cluster=None):
+        cluster=None, embedding_updates="auto"):
     """Trains `model` on a cluster of processes.
 
     Equivalent to: keras.Model.fit. Arguments of both functions have the same meaning.
@@ -328,6 +333,9 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         "program" exports the whole step as one program.
       cluster: where the processes run, such as muster.Slurm(workers=4), in place of `workers`
         and `ps`. None: on this machine.
+      embedding_updates: which rows of an Embedding a step updates: "all_rows", as Keras does,
+        or "rows_of_batch", those that occur in its batch. "auto": the rows of the batch with
+        parameter servers, and where both compute the same; otherwise all rows.
       batch_hook_interval: batch hooks of callbacks that are Python code are called once for
         this number of batches.
 
@@ -348,7 +356,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         batch_size, epochs, verbose, callbacks, validation_split, shuffle, class_weight,
         initial_epoch, steps_per_epoch, validation_steps, validation_batch_size,
         validation_freq, strategy, workers, ps, seed, data_bytes_max, backend,
-        batch_hook_interval, cluster))
+        batch_hook_interval, cluster, embedding_updates))
     cluster = arguments.cluster
     cluster.check(run_dir)
     history = _history(arguments.callbacks)
@@ -363,12 +371,14 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
     remove = is_temporary
     since = time.time()
     try:
-        job, steps, stream, written = _write(folder, model, x, y, sample_weight, validation_data,
-                                    arguments, streams=cluster.can_stream)
+        job, steps, stream, written, outputs = _write(
+            folder, model, x, y, sample_weight, validation_data, arguments,
+            streams=cluster.can_stream)
         remove = False
         try:
             needs_folder = stream is not None or bool(own_groups(arguments.callbacks))
-            _run(cluster.start(Job(launch, job, folder, is_temporary, needs_folder)), folder,
+            _run(cluster.start(Job(launch, job, folder, is_temporary, needs_folder,
+                                   tuple(outputs))), folder,
                  _Run(model, written, arguments.callbacks, history, _params(arguments, steps),
                       since, stream, cluster.outlives_python))
         except BaseException as error:

@@ -26,6 +26,7 @@ class Job:
       folder: of the run.
       is_temporary: True if the user has not named the folder.
       needs_shared_folder: True if this process exchanges files with the tasks while they run.
+      output_folders: where callbacks write, which parameter servers must be allowed to do.
     """
 
     launch: str
@@ -33,10 +34,15 @@ class Job:
     folder: str
     is_temporary: bool
     needs_shared_folder: bool
+    output_folders: tuple = ()
 
     def command(self, workers, ps):
         """Returns the arguments of `launch` that each way to run the job begins with."""
-        return job_command(self.launch, self.path, workers, ps)
+        command = job_command(self.launch, self.path, workers, ps)
+        if not ps or not self.output_folders:
+            return command
+        roots = [os.getcwd(), self.folder, *self.output_folders]
+        return [*command, f"--checkpoint_root={','.join(roots)}"]
 
 
 class Cluster:

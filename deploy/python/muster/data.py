@@ -148,13 +148,20 @@ def _types_of(structure):
     return (tuple(array.shape[1:]), str(arrays.model_dtype(array.dtype)))
 
 
-def class_weighted(y, class_weight):
-    """Returns the weights of examples for the weights of their classes, as Keras does."""
+def class_weighted(y, class_weight, validation_split):
+    """Returns the weights of examples for the weights of their classes, as Keras does.
+
+    Args:
+      validation_split: the share of the examples, the last ones, that validate. Their weight is 1.
+    """
     labels = np.asarray(y)
     if labels.ndim > 1:
         labels = labels.argmax(axis=-1) if labels.shape[-1] > 1 else labels[..., 0]
-    return np.vectorize(lambda label: class_weight.get(int(label), 1.0),
-                        otypes=["float32"])(labels)
+    weights = np.vectorize(lambda label: class_weight.get(int(label), 1.0),
+                           otypes=["float32"])(labels)
+    if validation_split:
+        weights[split_index(len(weights), validation_split):] = 1
+    return weights
 
 
 def first_example(x, y, sample_weight):
@@ -333,7 +340,9 @@ def write_train(writer, schema, arguments, x, y=None, sample_weight=None):
         return _train_of_batches(writer, arguments, x), None
     if _is_path(x, ".csv"):
         return _train_of_csv(arguments, _csv(x, y, sample_weight, "x"))
-    return _train_of_arrays(writer, arguments, schema.example(x, y, sample_weight))
+    train, validation = _train_of_arrays(writer, arguments, schema.example(x, y, sample_weight))
+    train.is_used_once_per_pass = not _is_path(x, ".npy")
+    return train, validation
 
 
 def _train_of_batches(writer, arguments, x):
@@ -344,14 +353,14 @@ def _train_of_batches(writer, arguments, x):
     count = steps * (arguments.epochs - arguments.initial_epoch) if steps else None
     if count and writer.can_stream:
         data = writer.open_stream(x, "x", count)
-        data.comes_in_batches = True
+        data.is_used_once_per_pass = True
         return data
     data, sizes = writer.write_batches("train", x, "x", count)
     if any(size != sizes[0] for size in sizes[:-1]) or sizes[-1] > sizes[0]:
         raise ValueError(f"x yields batches of different sizes, {_sizes_text(sizes)}; expected one "
                          "size for all but the last")
     data.batch_size = sizes[0]
-    data.comes_in_batches = True
+    data.is_used_once_per_pass = True
     return data
 
 

@@ -20,6 +20,9 @@ SHARDED_STATES = ("NONE", "OPTIMIZER")
 # program for the whole step.
 BACKENDS = ("auto", "native", "program")
 
+# Which rows of an Embedding a step updates.
+EMBEDDING_UPDATES = ("auto", "rows_of_batch", "all_rows")
+
 # The weights of the last completed epoch, which remain after an interrupted run.
 LAST_EPOCH = "last_epoch.keras"
 
@@ -48,6 +51,7 @@ class Arguments:
     backend: str = "auto"
     batch_hook_interval: int = 1
     cluster: Any = None
+    embedding_updates: str = "auto"
 
 
 @dataclasses.dataclass
@@ -62,8 +66,8 @@ class Data:
       can_be_shuffled: True if `shuffle` applies.
       inputs: (shape of an example, dtype) of each input of the model; empty if not known.
       labels: the same of the labels of each output.
-      comes_in_batches: True if fit() got the data in batches. Each pass through the data
-        uses each batch once.
+      is_used_once_per_pass: True if a pass through the data uses each example once also with
+        parameter servers, as for all data that fit() does not get as the path of a file.
     """
 
     source: dict
@@ -74,7 +78,7 @@ class Data:
     can_be_shuffled: bool = False
     inputs: list = dataclasses.field(default_factory=list)
     labels: list = dataclasses.field(default_factory=list)
-    comes_in_batches: bool = False
+    is_used_once_per_pass: bool = False
 
     def fields(self):
         return {**self.source, "skip": self.skip, "take": self.take}
@@ -182,6 +186,9 @@ def normalized(arguments):
     if arguments.backend not in BACKENDS:
         raise ValueError(f"backend is {arguments.backend!r}; expected one of "
                          f"{', '.join(BACKENDS)}")
+    if arguments.embedding_updates not in EMBEDDING_UPDATES:
+        raise ValueError(f"embedding_updates is {arguments.embedding_updates!r}; expected one of "
+                         f"{', '.join(EMBEDDING_UPDATES)}")
     changes = {
         "epochs": integer("epochs", arguments.epochs, 0),
         "initial_epoch": integer("initial_epoch", arguments.initial_epoch, 0),
@@ -241,7 +248,7 @@ def batch_sizes(arguments, batch_size, example_count):
 
 def _strategy_for(arguments, train):
     strategy = strategy_fields(arguments)
-    if arguments.ps == 0 or not train.comes_in_batches:
+    if arguments.ps == 0 or not train.is_used_once_per_pass:
         return strategy
     fields = (strategy or {}).get("parameter_server", {})
     return {"parameter_server": {"dispatch_batches": True, **fields}}

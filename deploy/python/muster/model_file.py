@@ -9,12 +9,20 @@ from muster.programs import functional_of, inner_optimizer, unknown_parts
 from muster.saved_model import complete_configs
 
 
+_UNSUPPORTED_POLICIES = ("bfloat16", "float16", "float64")
+
+
 def check_model(model):
     """Raises ValueError unless the model can be trained."""
     if not isinstance(model, keras.Model):
         raise ValueError(f"the model is a {type(model).__name__}; expected a model of Keras")
     if not getattr(model, "compiled", False):
         raise ValueError("the model is not compiled; call model.compile() first")
+    for layer in model._flatten_layers(include_self=False):
+        policy = getattr(layer.dtype_policy, "name", "")
+        if policy in _UNSUPPORTED_POLICIES and layer.variables:
+            raise ValueError(f"layer {layer.name} has the dtype policy {policy}; expected float32, "
+                             "mixed_bfloat16 or mixed_float16")
     rate = getattr(inner_optimizer(model.optimizer), "_learning_rate", None)
     is_schedule = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
     if callable(rate) and not is_schedule and not hasattr(rate, "assign"):
@@ -42,13 +50,32 @@ def build_layers(model, x):
         model.optimizer.build(model.trainable_variables)
 
 
-def save_model(model, path):
+def _keeps_other_rows(optimizer):
+    """Returns True if a gradient of 0 changes neither a variable nor its slots."""
+    optimizer = inner_optimizer(optimizer)
+    if optimizer.weight_decay or optimizer.use_ema:
+        return False
+    return (type(optimizer) is keras.optimizers.Adagrad
+            or type(optimizer) is keras.optimizers.SGD and not optimizer.momentum)
+
+
+def updates_all_rows(arguments, model):
+    """Returns whether a step updates all rows of an Embedding (embedding_updates of fit())."""
+    if arguments.embedding_updates == "auto":
+        return arguments.ps == 0 and not _keeps_other_rows(model.optimizer)
+    return arguments.embedding_updates == "all_rows"
+
+
+def save_model(model, path, updates_all_rows=False):
     """Writes a model with the complete state of its losses, metrics, optimizer and layers.
+
+    Args:
+      updates_all_rows: as for complete_configs().
 
     Raises:
       ValueError: the file cannot represent a part of the state; names it.
     """
-    with complete_configs(model):
+    with complete_configs(model, updates_all_rows):
         model.save(path)
 
 

@@ -60,6 +60,15 @@ def placed(callbacks, folder):
     return changed
 
 
+def output_folders(callbacks):
+    """Returns the folders that the callbacks of a job file write, without those that they name
+    relative to another one."""
+    paths = [(fields[name], name in _FOLDERS)
+             for callback in callbacks for fields in callback.values()
+             for name in (*_FILES, *_FOLDERS) if os.path.isabs(fields.get(name) or "")]
+    return sorted({_place(path, is_folder)[0] for path, is_folder in paths})
+
+
 def _expression(pattern):
     """Returns a regular expression for the names that a pattern such as "{epoch}.keras" has."""
     parts = re.split(r"\{[^}]*\}", pattern)

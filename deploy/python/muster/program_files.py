@@ -38,6 +38,7 @@ class Request:
       example: for a model whose whole step is one program, what step_program.copy_of() takes;
         otherwise None.
       for_prediction: True if such a program computes predictions in place of the step.
+      updates_all_rows: as for complete_configs().
     """
 
     train_sizes: list
@@ -46,6 +47,7 @@ class Request:
     labels: list
     example: object = None
     for_prediction: bool = False
+    updates_all_rows: bool = False
 
 
 def _check_packages():
@@ -120,7 +122,8 @@ def _copy_of(model, request):
 
 def write_here(model, path, request):
     """Exports in this process, whose Keras is on JAX. Returns the positions of the variables."""
-    with _copy_of(model, request) as copy, complete_configs(copy):
+    with (_copy_of(model, request) as copy,
+          complete_configs(copy, request.updates_all_rows)):
         copy.save(path)
         return _positions(model, copy)
 

@@ -68,7 +68,9 @@ def _attributes(thing):
             getattr(thing, "_exclude_from_weight_decay" + suffix, None)
             for suffix in ("", "_pattern")):
         found["exclude_from_weight_decay()"] = True
-    if hasattr(thing, "compute_dtype") or hasattr(thing, "_dtype"):
+    # The policy of an input has no effect: its config has the dtype of the data.
+    is_input = type(thing).__name__ == "InputLayer"
+    if not is_input and (hasattr(thing, "compute_dtype") or hasattr(thing, "_dtype")):
         found["dtype"] = getattr(thing, "compute_dtype", None) or getattr(thing, "_dtype")
     return found
 
@@ -221,13 +223,23 @@ def _layers(model):
             yield layer
 
 
+def _is_embedding(thing):
+    import keras
+
+    return type(thing) is keras.layers.Embedding
+
+
 def _complete(thing, missing):
     return {**type(thing).get_config(thing), **missing}
 
 
 @contextlib.contextmanager
-def complete_configs(model):
+def complete_configs(model, updates_all_rows=False):
     """Within the context, saving the model writes complete configs.
+
+    Args:
+      updates_all_rows: True if a step updates all rows of an Embedding, as in Keras. Otherwise
+        it updates those that occur in its batch.
 
     Raises:
       ValueError: as missing_arguments(); or a variable of a layer differs from the
@@ -246,6 +258,8 @@ def complete_configs(model):
                 _check_variables(thing, missing, what)
             elif getattr(thing, "_trainable_variables", None):
                 _check_optimizer_variables(thing, missing, what)
+            if updates_all_rows and _is_embedding(thing):
+                missing["updates"] = "all_rows"  # Not an argument of Keras.
             if missing:
                 vars(thing)["get_config"] = functools.partial(_complete, thing, missing)
                 replaced.append(thing)
