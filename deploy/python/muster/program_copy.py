@@ -250,7 +250,7 @@ class _Group:
 
     @property
     def trainable_variables(self):
-        return list({id(one): one for one in self._of_layers("trainable_variables")}.values())
+        return [one for one in self.variables if one.trainable]
 
     @property
     def losses(self):
@@ -266,7 +266,7 @@ def _trainable_variables(model):
         elif functional_of(layer) is not None:
             variables += _trainable_variables(layer)
         else:
-            variables += layer.trainable_variables
+            variables += [one for one in layer.variables if one.trainable]
     return list({id(variable): variable for variable in variables}.values())
 
 

@@ -209,7 +209,8 @@ class Part:
         return list(getattr(self.operation, "variables", []))
 
     def trainable_variables(self):
-        return list(getattr(self.operation, "trainable_variables", []))
+        # A layer that is frozen says that it has none, but layers inside of it may train.
+        return [one for one in getattr(self.operation, "variables", []) if one.trainable]
 
     def inputs(self, size):
         return [array_spec((size if extent is None else extent for extent in shape), dtype)

@@ -229,6 +229,15 @@ def _is_embedding(thing):
     return type(thing) is keras.layers.Embedding
 
 
+def _partly_frozen(model):
+    """Returns the layers that are frozen around layers that train.
+
+    Keras trains the inner layers. In the cluster a frozen layer freezes all inside of it.
+    """
+    return [layer for layer in model._flatten_layers(include_self=False, recursive=True)
+            if not layer.trainable and any(one.trainable for one in layer.variables)]
+
+
 def _complete(thing, missing):
     return {**type(thing).get_config(thing), **missing}
 
@@ -251,7 +260,13 @@ def complete_configs(model, updates_all_rows=False):
     things = list(_compiled_objects(compiled))
     things += [(f"layer {layer.name}", layer) for layer in _layers(model)]
     replaced = []
+
+    def add_to_config(thing, missing):
+        vars(thing)["get_config"] = functools.partial(_complete, thing, missing)
+        replaced.append(thing)
+
     try:
+        partly_frozen = {id(layer): layer for layer in _partly_frozen(model)}
         for what, thing in {id(thing): (what, thing) for what, thing in things}.values():
             missing = missing_arguments(thing, what)
             if hasattr(thing, "build_from_config") and thing.built:
@@ -260,9 +275,12 @@ def complete_configs(model, updates_all_rows=False):
                 _check_optimizer_variables(thing, missing, what)
             if updates_all_rows and _is_embedding(thing):
                 missing["updates"] = "all_rows"  # Not an argument of Keras.
+            if partly_frozen.pop(id(thing), None) is not None:
+                missing["trainable"] = True
             if missing:
-                vars(thing)["get_config"] = functools.partial(_complete, thing, missing)
-                replaced.append(thing)
+                add_to_config(thing, missing)
+        for layer in partly_frozen.values():
+            add_to_config(layer, {"trainable": True})
         yield
     finally:
         for thing in replaced:
