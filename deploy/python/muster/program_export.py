@@ -5,7 +5,10 @@ the encoded form.
 """
 
 import base64
+import collections
+import contextlib
 import json
+import re
 
 import jax
 from jax import export
@@ -36,6 +39,30 @@ def _types(avals):
 
 def _is_floating(aval):
     return jax.numpy.issubdtype(aval.dtype, jax.numpy.floating)
+
+
+@contextlib.contextmanager
+def stable_names(model):
+    """Within the context, modules name the layers of a model as if it were the first of a process.
+
+    Modules say which layer and which lines an operation comes from. Keras numbers the layers of a
+    process, so without this a model that is built again would have other modules, which are
+    compiled again. Lines are left out.
+    """
+    names, counts = {}, collections.Counter()
+    for layer in model._flatten_layers():
+        kind = keras.src.utils.naming.to_snake_case(type(layer).__name__)
+        if layer.name not in names and re.fullmatch(kind + r"(_\d+)?", layer.name):
+            names[layer.name] = f"{kind}_{counts[kind]}" if counts[kind] else kind
+            counts[kind] += 1
+    named_scope, frame_count = jax.named_scope, jax.config.jax_traceback_in_locations_limit
+    jax.named_scope = lambda name: named_scope(names.get(name, name))
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        yield
+    finally:
+        jax.named_scope = named_scope
+        jax.config.update("jax_traceback_in_locations_limit", frame_count)
 
 
 def _module(function, arguments):

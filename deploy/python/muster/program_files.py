@@ -122,7 +122,9 @@ def _copy_of(model, request):
 
 def write_here(model, path, request):
     """Exports in this process, whose Keras is on JAX. Returns the positions of the variables."""
-    with (_copy_of(model, request) as copy,
+    from muster.program_export import stable_names
+
+    with (stable_names(model), _copy_of(model, request) as copy,
           complete_configs(copy, request.updates_all_rows)):
         copy.save(path)
         return _positions(model, copy)
