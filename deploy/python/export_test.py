@@ -4,6 +4,7 @@ MUSTER_KERAS_PYTHON names a Python with Keras, JAX and a PJRT plugin.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,7 +56,23 @@ def subclassed():
     return model
 
 
+def modules(make):
+    """Returns the modules of a model, in the text of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        muster.export(make(), path, *data(), batch_sizes=[8])
+        with zipfile.ZipFile(path) as file:
+            config = file.read("config.json").decode()
+    return re.findall(r"stablehlo[^A-Za-z0-9]+([A-Za-z0-9+/=]+)", config)
+
+
 class ExportTest(unittest.TestCase):
+    def test_a_model_that_is_built_again_has_the_same_modules(self):
+        for make in (functional, subclassed):
+            first = modules(make)
+            self.assertTrue(first)
+            self.assertTrue(modules(make) == first)  # The texts are long.
+
     def test_bad_batch_sizes_are_named(self):
         x, y = data()
         for sizes in ([], [0], "8", [1.5]):

@@ -6,11 +6,9 @@ MUSTER_KERAS_PYTHON names a Python with Keras, JAX and a PJRT plugin.
 import contextlib
 import io
 import os
-import re
 import subprocess
 import tempfile
 import unittest
-import zipfile
 
 from test_models import FEATURES, data, keras, np
 
@@ -435,20 +433,6 @@ class ProgramsTest(unittest.TestCase):
         self.compare(regression(loss, lambda: ["mae"], optimizer="sgd"), x, x[:, :2],
                      sample_weight=weights)
         self.compare(regression(loss, list, optimizer="sgd"), x, x[:, :2])
-
-    def test_a_model_that_is_built_again_has_the_same_modules(self):
-        def modules(make):
-            with tempfile.TemporaryDirectory() as folder:
-                path = os.path.join(folder, "model.keras")
-                muster.export(make(), path, *data(), batch_sizes=[8])
-                with zipfile.ZipFile(path) as file:
-                    config = file.read("config.json").decode()
-            return re.findall(r"stablehlo[^A-Za-z0-9]+([A-Za-z0-9+/=]+)", config)
-
-        for make in (functional(with_layer), subclassed(LayersOnly)):
-            first = modules(make)
-            self.assertTrue(first)
-            self.assertEqual(modules(make), first)
 
     def test_weights_of_examples_and_classes_of_subclassed_models(self):
         x, y = data()
