@@ -72,6 +72,16 @@ TEST(LabelsOfLossesTest, ASparseLossIsNotAdvisedToBeSparse) {
                              Not(HasSubstr("take a sparse loss")))));
 }
 
+TEST(LabelsOfLossesTest, OneHotLabelsOfALossOfClassNumbers) {
+  EXPECT_THAT(FitWith(SparseCategoricalCrossentropy(),
+                      Tensor::Full(DType::kFloat32, {8, 3}, 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("each label has 3 numbers, as one-hot labels "
+                                 "have, and the loss expects the number of a "
+                                 "class. Use the loss "
+                                 "categorical_crossentropy")));
+}
+
 TEST(LabelsOfLossesTest, LabelsThatFitTrain) {
   EXPECT_OK(
       FitWith(MeanSquaredError(), Tensor::Full(DType::kFloat32, {8, 3}, 1)));

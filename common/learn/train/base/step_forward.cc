@@ -63,6 +63,18 @@ std::string LabelHint(const Shape& labels, const Shape& predictions) {
   return "";
 }
 
+// Returns a hint about labels of a loss that expects the numbers of classes;
+// empty if none applies.
+std::string ClassLabelHint(const Shape& labels, const Shape& predictions) {
+  if (labels != predictions || labels.rank() < 2 || labels.dims().back() < 2) {
+    return "";
+  }
+  return absl::StrCat("each label has ", labels.dims().back(),
+                      " numbers, as one-hot labels have, and the loss expects "
+                      "the number of a class. Use the loss "
+                      "categorical_crossentropy");
+}
+
 // Replaces an unknown number of examples by the same number in both types.
 void SetExampleCount(TensorType* a, TensorType* b) {
   // Unlikely to be the extent of another axis.
@@ -186,8 +198,9 @@ class Forward {
     const bool wants_equal_shapes =
         computed_of({label_type.dtype, prediction_type.shape}).ok();
     const std::string hint =
-        wants_equal_shapes ? LabelHint(label_type.shape, prediction_type.shape)
-                           : "";
+        wants_equal_shapes
+            ? LabelHint(label_type.shape, prediction_type.shape)
+            : ClassLabelHint(label_type.shape, prediction_type.shape);
     builder_.ReportError(absl::InvalidArgumentError(absl::StrCat(
         "the labels, ", labels.type().ToString(),
         ", do not fit the predictions of \"", parts_.outputs[output].name,
