@@ -47,7 +47,7 @@ RunTimeline::RunTimeline(Clock* clock)
       status_source_(
           [this](StatusReport* report) { report->timeline = status(); }),
       metric_source_([this](MetricSink* sink) {
-        const TimelineStatus now = status();
+        const TimelineStatus now = Totals();
         sink->AddGauge(kGoodput, now.goodput);
         sink->AddCounter(kLostSeconds, absl::ToDoubleSeconds(now.lost));
       }) {}
@@ -69,8 +69,18 @@ void RunTimeline::AddEarlier(std::vector<RunEvent> events) {
   while (events_.size() > kEventsMax) events_.pop_front();
 }
 
-void RunTimeline::Note(LogSeverity severity, std::string text,
+void RunTimeline::Note(LogSeverity severity, const std::string& text,
                        const Effect& effect) {
+  const absl::Duration cost = Add(text, effect);
+  WriteToLog(severity, WithCost(text, cost));
+  if (IsTracing()) {
+    RecordTraceSpan("run", InternTraceName(text),
+                    TraceClockNanos() - absl::ToInt64Nanoseconds(cost),
+                    /*overlaps=*/true);
+  }
+}
+
+absl::Duration RunTimeline::Add(const std::string& text, const Effect& effect) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   absl::Duration cost = effect.pause;
@@ -81,16 +91,11 @@ void RunTimeline::Note(LogSeverity severity, std::string text,
     absences_.erase(found);
   }
   for (const std::string& task : effect.lost) absences_.try_emplace(task, now);
-  WriteToLog(severity, WithCost(text, cost));
-  if (IsTracing()) {
-    RecordTraceSpan("run", InternTraceName(text),
-                    TraceClockNanos() - absl::ToInt64Nanoseconds(cost),
-                    /*overlaps=*/true);
-  }
   cost_ += cost;
   ++event_count_;
-  events_.push_back({absl::Now(), std::move(text), cost});
+  events_.push_back({absl::Now(), text, cost});
   if (events_.size() > kEventsMax) events_.pop_front();
+  return cost;
 }
 
 absl::Duration RunTimeline::CostOfAbsence(absl::Time since,
@@ -100,10 +105,16 @@ absl::Duration RunTimeline::CostOfAbsence(absl::Time since,
 }
 
 TimelineStatus RunTimeline::status() const {
+  TimelineStatus status = Totals();
+  absl::MutexLock lock(&mutex_);
+  status.events = {events_.begin(), events_.end()};
+  return status;
+}
+
+TimelineStatus RunTimeline::Totals() const {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  TimelineStatus status = {.events = {events_.begin(), events_.end()},
-                           .event_count = event_count_};
+  TimelineStatus status = {.event_count = event_count_};
   if (begun_at_ >= now) return status;
   status.begun_at = begun_on_calendar_;
   status.elapsed = now - begun_at_;

@@ -56,12 +56,17 @@ class RunTimeline {
 
   // Adds an event and writes it to the log. Its cost is the pause and that of
   // the absences that it ends.
-  void Note(LogSeverity severity, std::string text, const Effect& effect)
+  void Note(LogSeverity severity, const std::string& text, const Effect& effect)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   TimelineStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Adds an event. Returns its cost.
+  absl::Duration Add(const std::string& text, const Effect& effect)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The status without the events, which metrics do not need.
+  TimelineStatus Totals() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The cost of an absence until now.
   absl::Duration CostOfAbsence(absl::Time since, absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
