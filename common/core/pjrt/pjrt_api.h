@@ -297,6 +297,17 @@ struct ExecutableNumOutputsArgs {
   size_t output_count;
 };
 
+struct ExecutableOptimizedProgramArgs {
+  static constexpr FunctionId kFunction = {48,
+                                           "PJRT_Executable_OptimizedProgram"};
+  size_t struct_size;
+  void* extensions;
+  Executable* executable;
+  // Out, in the caller's memory. The plugin sets `code_size` and `format`, and
+  // writes to `code` if it is not null.
+  ProgramSource* program;
+};
+
 struct ExecutableSerializeArgs {
   static constexpr FunctionId kFunction = {49, "PJRT_Executable_Serialize"};
   size_t struct_size;

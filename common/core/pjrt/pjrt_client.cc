@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,6 +24,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "proto/hlo.pb.h"
 
 namespace muster {
 namespace {
@@ -251,6 +253,35 @@ absl::StatusOr<std::string> PjrtExecutable::Serialize() const {
   std::string bytes(args.bytes, args.byte_count);
   if (args.deleter != nullptr) args.deleter(args.serialized);
   return bytes;
+}
+
+absl::StatusOr<std::vector<std::string>> PjrtExecutable::CustomCalls() const {
+  pjrt::ProgramSource shown = {.struct_size = sizeof(shown)};
+  pjrt::ExecutableOptimizedProgramArgs args = {.executable = executable_,
+                                               .program = &shown};
+  RETURN_IF_ERROR(client_->plugin().Call(args));  // Sets the size.
+  const absl::string_view format(shown.format, shown.format_size);
+  if (format != "hlo_with_config") {
+    return absl::UnimplementedError(
+        absl::StrCat("the plugin shows compiled programs in the format \"",
+                     format, "\"; expected \"hlo_with_config\""));
+  }
+  std::string code(shown.code_size, '\0');
+  shown.code = code.data();
+  RETURN_IF_ERROR(client_->plugin().Call(args));
+  proto::HloModuleWithConfig program;
+  if (!program.ParseFromString(code)) {
+    return absl::DataLossError(
+        "what the plugin shows as the compiled program is no HloModuleProto");
+  }
+  std::set<std::string> targets;
+  for (const auto& computation : program.hlo_module().computations()) {
+    for (const auto& instruction : computation.instructions()) {
+      targets.insert(instruction.custom_call_target());
+    }
+  }
+  targets.erase("");
+  return std::vector<std::string>(targets.begin(), targets.end());
 }
 
 absl::StatusOr<std::shared_ptr<PjrtClient>> PjrtClient::Create(

@@ -122,6 +122,14 @@ class PjrtExecutable {
   //   kUnimplemented  the plugin cannot do this
   absl::StatusOr<std::string> Serialize() const;
 
+  // Returns the names of the functions of the plugin that the compiled program
+  // calls (the targets of its custom calls), sorted. Only for results of
+  // PjrtClient::Compile().
+  //   kUnimplemented  the plugin does not show the compiled program, or shows
+  //                   it in a format that is not HLO
+  //   kDataLoss       what the plugin shows is no program
+  absl::StatusOr<std::vector<std::string>> CustomCalls() const;
+
  private:
   friend class PjrtClient;
 

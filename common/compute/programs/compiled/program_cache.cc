@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "common/compute/programs/compiled/custom_calls.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/clock.h"
 #include "common/core/system/file_descriptor.h"
@@ -61,7 +62,8 @@ std::string KeyOf(const PjrtClient& client, absl::string_view stablehlo,
   hash.Add(absl::StrCat(
       client.plugin().path(), "\n", plugin.st_size, "\n", plugin.st_mtim.tv_sec,
       "\n", plugin.st_mtim.tv_nsec, "\n", client.platform_name(), "\n",
-      client.platform_version(), "\n", thread_count, "\n", Processor(), "\n"));
+      client.platform_version(), "\n", thread_count, "\n", Processor(), "\n",
+      PermittedCustomCallsOfEnvironment(), "\n"));
   hash.Add(stablehlo);
   return hash.Finish();
 }
@@ -222,7 +224,7 @@ absl::StatusOr<std::unique_ptr<PjrtExecutable>> ProgramCache::Compile(
   if (auto executable = Load(client, path); executable != nullptr) {
     return executable;
   }
-  ASSIGN_OR_RETURN(auto executable, client.Compile(stablehlo));
+  ASSIGN_OR_RETURN(auto executable, CompileChecked(client, stablehlo));
   Save(*executable, path);
   return executable;
 }

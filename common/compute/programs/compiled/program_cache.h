@@ -47,7 +47,7 @@ class ProgramCache {
 
   // Returns the compiled module: loads the file of the module if the folder has
   // one, and otherwise compiles the module and writes the file.
-  //   errors  as PjrtClient::Compile()
+  //   errors  as CompileChecked()
   absl::StatusOr<std::unique_ptr<PjrtExecutable>> Compile(
       const PjrtClient& client, absl::string_view stablehlo,
       int thread_count) const;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/compute/programs/compiled/custom_calls.h"
 #include "common/compute/programs/compiled/program_cache.h"
 #include "common/core/base/status_macros.h"
 
@@ -36,7 +37,7 @@ class Compiler {
         ASSIGN_OR_RETURN(executable,
                          cache_->Compile(*client, stablehlo, thread_count));
       } else {
-        ASSIGN_OR_RETURN(executable, client->Compile(stablehlo));
+        ASSIGN_OR_RETURN(executable, CompileChecked(*client, stablehlo));
       }
     }
     return executable;

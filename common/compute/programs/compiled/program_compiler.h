@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<PjrtClient>> ProgramClient(int thread_count);
 // long as the process: metrics evaluate theirs again and again. Blocks while
 // another thread compiles. Thread-safe.
 //   kInvalidArgument  the plugin refuses the module; its words name the op
-//   other codes       as ProgramClient() and PjrtClient::Compile()
+//   other codes       as ProgramClient() and CompileChecked()
 // Each message names the program.
 absl::StatusOr<std::shared_ptr<const PjrtExecutable>> CompileProgram(
     absl::string_view name, absl::string_view stablehlo, int thread_count);
