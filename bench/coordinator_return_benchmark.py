@@ -36,11 +36,11 @@ EPOCH = re.compile(r"end of epoch (\d+)")
 class Run:
     """A run of launch whose output is read on a thread."""
 
-    def __init__(self, folder, until, ps=2, settings=()):
+    def __init__(self, folder, until, ps=2, settings=(), workers=2):
         binaries = ROOT / "bazel-bin"
         self.process = subprocess.Popen(
             [
-                binaries / "deploy/launch/launch", "--workers=2", f"--ps={ps}",
+                binaries / "deploy/launch/launch", f"--workers={workers}", f"--ps={ps}",
                 "--restart=100000", f"--run_dir={folder}",
                 f"--program={binaries}/tests/faults/fit_counting_program",
                 "--", "--set", "epochs=1000000", "--set", f"steps={STEPS}",

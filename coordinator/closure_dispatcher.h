@@ -178,6 +178,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     absl::MutexLock lock(&mutex_);
     return queue_.HasFinished(id);
   }
+  // As ClosureQueue::BeginRound().
+  void BeginRound(int applied_count) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    queue_.BeginRound(applied_count);
+  }
   // Sets the generation of exchanges with the servers, in which all further
   // sessions of workers are opened. Requires that no closure is scheduled.
   void SetGeneration(uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -31,7 +31,8 @@ ClosureQueue::ClosureQueue(const Options& options)
     : options_(options),
       first_id_(options.first_id),
       mark_max_(options.low_water_mark_max),
-      worker_states_(options.worker_count, WorkerState(options)) {
+      worker_states_(options.worker_count, WorkerState(options)),
+      rounds_(options.rounds) {
   MUSTER_CHECK(options.worker_count > 0 && options.runner_count > 0);
   MUSTER_CHECK(options.first_id > 0);
 }
@@ -101,6 +102,7 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
     Entry* const entry = Find(id);
     --in_flight_count_;
     if (entry->is_cancelled || failing()) {
+      LeaveRound(*entry);
       MarkCancelled(entry, id, "while its worker was lost");
     } else if (entry->attempts >= options_.attempts_max) {
       repeated_failures.push_back(SuspectError(id, entry->attempts, why));
@@ -123,6 +125,7 @@ void ClosureQueue::WorkerReleased(int worker) {
     Entry* const entry = Find(held[i]);
     --in_flight_count_;
     if (entry->is_cancelled || failing()) {
+      LeaveRound(*entry);
       MarkCancelled(entry, held[i], "while it was under way");
     } else {
       Requeue(held[i], entry);
@@ -148,6 +151,8 @@ void ClosureQueue::RecallUnstarted(int worker) {
 }
 
 ClosureIds ClosureQueue::RollBack(const ClosureIds& kept) {
+  for (Entry& entry : entries_) entry.is_chosen = false;
+  if (rounds_.is_synchronous()) rounds_.Begin(0);
   return std::exchange(succeeded_, kept).Minus(kept);
 }
 
@@ -155,8 +160,36 @@ void ClosureQueue::SetPaused(int worker, bool is_paused) {
   worker_states_[worker].is_paused = is_paused;
 }
 
-bool ClosureQueue::HasClosuresFor(int worker) const {
+ClosureQueue::Entry* ClosureQueue::FrontQueued() {
+  while (!pending_.empty()) {
+    Entry* const entry = Find(pending_.front());
+    if (entry != nullptr && entry->state == State::kQueued) return entry;
+    pending_.pop_front();  // It was cancelled.
+  }
+  return nullptr;
+}
+
+bool ClosureQueue::MayStart(const WorkerState& worker_state,
+                            const Entry& entry) const {
+  return worker_state.in_flight.size() <
+             static_cast<size_t>(options_.runner_count) &&
+         (entry.is_chosen || rounds_.MayStart());
+}
+
+void ClosureQueue::StartInRound(Entry* entry) {
+  entry->round = rounds_.Start();
+  if (options_.rounds.backup_count == 0) {
+    entry->is_chosen = rounds_.Choose(entry->round);
+  }
+}
+
+bool ClosureQueue::HasClosuresFor(int worker) {
   const WorkerState& worker_state = worker_states_[worker];
+  if (rounds_.is_synchronous() && worker_state.MayTake()) {
+    const Entry* const front = FrontQueued();
+    if (front == nullptr) return false;
+    if (front->work.is_synchronous) return MayStart(worker_state, *front);
+  }
   const bool may_take = worker_state.MayTake() && queued_count_ > 0 &&
                         static_cast<int>(worker_state.in_flight.size()) <
                             worker_state.window.size();
@@ -188,23 +221,75 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
   const int64_t credit = worker_state.window.size() -
                          static_cast<int64_t>(worker_state.in_flight.size());
   const int64_t count = std::min({share, credit, int64_t{count_max}});
-  for (int64_t i = 0; i < count;) {
-    MUSTER_CHECK(!pending_.empty());
+  for (int64_t i = 0; i < count; ++i) {
+    Entry* const entry = FrontQueued();
+    MUSTER_CHECK(entry != nullptr);
+    if (entry->work.is_synchronous) {
+      if (!MayStart(worker_state, *entry)) break;
+      if (!entry->is_chosen) StartInRound(entry);
+    }
     const uint64_t id = pending_.front();
     pending_.pop_front();
-    Entry* const entry = Find(id);
-    if (entry == nullptr || entry->state != State::kQueued) continue;
     entry->state = State::kInFlight;
     entry->worker = worker;
     worker_state.in_flight.push_back(id);
     --queued_count_;
     ++in_flight_count_;
-    ++i;
     // The entry holds one reference. If it is the only one, no caller can
     // request the result.
     taken->push_back({id, entry->work, entry->value.use_count() > 1});
   }
   RecallForIdleWorkers();
+}
+
+ClosureQueue::Answers ClosureQueue::TakeAnswers(int worker) {
+  return std::exchange(worker_states_[worker].answers, {});
+}
+
+absl::Status ClosureQueue::AskPermission(int worker, uint64_t id) {
+  WorkerState& worker_state = worker_states_[worker];
+  std::vector<uint64_t>& overtaken = worker_state.overtaken;
+  if (std::find(overtaken.begin(), overtaken.end(), id) != overtaken.end()) {
+    worker_state.answers.denied.push_back(id);
+    return absl::OkStatus();
+  }
+  Entry* const entry = FindInFlight(worker, id);
+  if (entry == nullptr) return NotHeld(worker, id);
+  const bool is_wanted = !entry->is_cancelled && !failing();
+  if (is_wanted && entry->work.is_synchronous && !entry->is_chosen) {
+    entry->is_chosen = rounds_.Choose(entry->round);
+  }
+  if (is_wanted && (entry->is_chosen || !entry->work.is_synchronous)) {
+    worker_state.answers.permitted.push_back(id);
+  } else {
+    worker_state.answers.denied.push_back(id);
+  }
+  return absl::OkStatus();
+}
+
+bool ClosureQueue::EndOvertaken(int worker, uint64_t id) {
+  return std::erase(worker_states_[worker].overtaken, id) > 0;
+}
+
+void ClosureQueue::LeaveRound(const Entry& entry) {
+  if (entry.work.is_synchronous && !entry.is_chosen) {
+    rounds_.Leave(entry.round);
+  }
+}
+
+void ClosureQueue::OvertakeWorkers() {
+  if (failing()) return;  // They are recalled.
+  for (WorkerState& worker_state : worker_states_) {
+    const std::deque<uint64_t> held = worker_state.in_flight;
+    for (size_t i = held.size(); i-- > 0;) {
+      Entry* const entry = Find(held[i]);
+      if (!entry->work.is_synchronous || entry->is_chosen) continue;
+      if (entry->is_cancelled) continue;
+      LeaveWorker(entry, held[i]);
+      worker_state.overtaken.push_back(held[i]);
+      Requeue(held[i], entry);
+    }
+  }
 }
 
 std::vector<uint64_t> ClosureQueue::TakeRecalls(int worker) {
@@ -213,6 +298,7 @@ std::vector<uint64_t> ClosureQueue::TakeRecalls(int worker) {
 
 absl::Status ClosureQueue::Finish(int worker, uint64_t id,
                                   std::vector<Tensor> results) {
+  if (EndOvertaken(worker, id)) return absl::OkStatus();
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
   entry->value->SetResults(std::move(results));
@@ -225,6 +311,7 @@ absl::Status ClosureQueue::FinishRange(int worker, uint64_t first_id,
                                        uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t id = first_id + i;
+    if (EndOvertaken(worker, id)) continue;
     Entry* const entry = FindInFlight(worker, id);
     if (entry == nullptr) return NotHeld(worker, id);
     entry->value->SetResults({});
@@ -236,6 +323,7 @@ absl::Status ClosureQueue::FinishRange(int worker, uint64_t first_id,
 
 absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
                                       RemoteValueState::Kept kept) {
+  if (EndOvertaken(worker, id)) return absl::OkStatus();
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
   entry->value->SetKept(std::move(kept));
@@ -246,9 +334,11 @@ absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
 
 absl::Status ClosureQueue::Fail(int worker, uint64_t id,
                                 const absl::Status& status) {
+  if (EndOvertaken(worker, id)) return absl::OkStatus();
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveWorker(entry, id);
+  LeaveRound(*entry);
   const absl::Status status_with_closure =
       WithMessage(status, absl::StrCat("closure ", id, " on worker ", worker,
                                        ": ", status.message()));
@@ -263,6 +353,7 @@ absl::Status ClosureQueue::Fail(int worker, uint64_t id,
 
 absl::Status ClosureQueue::FailOrRetry(int worker, uint64_t id,
                                        const absl::Status& status) {
+  if (EndOvertaken(worker, id)) return absl::OkStatus();
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
   if (++entry->retries > options_.retries_max || entry->is_cancelled ||
@@ -276,10 +367,12 @@ absl::Status ClosureQueue::FailOrRetry(int worker, uint64_t id,
 }
 
 absl::Status ClosureQueue::Return(int worker, uint64_t id) {
+  if (EndOvertaken(worker, id)) return absl::OkStatus();
   Entry* const entry = FindInFlight(worker, id);
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveWorker(entry, id);
   if (entry->is_cancelled || failing()) {
+    LeaveRound(*entry);
     MarkCancelled(entry, id, "before it was started");
     DropFinished();
   } else {
@@ -380,10 +473,18 @@ void ClosureQueue::LeaveWorker(Entry* entry, uint64_t id) {
 }
 
 void ClosureQueue::Requeue(uint64_t id, Entry* entry) {
+  LeaveRound(*entry);
   entry->state = State::kQueued;
   entry->is_recalled = false;
   entry->worker = -1;
-  pending_.push_front(id);
+  // Chosen closures come first: the round waits for them.
+  auto position = pending_.begin();
+  while (!entry->is_chosen && position != pending_.end()) {
+    const Entry* const other = Find(*position);
+    if (other == nullptr || !other->is_chosen) break;
+    ++position;
+  }
+  pending_.insert(position, id);
   ++queued_count_;
 }
 
@@ -396,8 +497,11 @@ void ClosureQueue::MarkFinished(Entry* entry) {
 
 void ClosureQueue::MarkSucceeded(Entry* entry, uint64_t id) {
   LeaveWorker(entry, id);
+  LeaveRound(*entry);
   if (entry->work.has_effects) succeeded_.Add(id);
+  const bool was_chosen = std::exchange(entry->is_chosen, false);
   MarkFinished(entry);
+  if (was_chosen && rounds_.FinishChosen()) OvertakeWorkers();
 }
 
 void ClosureQueue::MarkCancelled(Entry* entry, uint64_t id,

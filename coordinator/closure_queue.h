@@ -16,6 +16,7 @@
 #include "coordinator/closure_ids.h"
 #include "coordinator/credit_window.h"
 #include "coordinator/remote_value.h"
+#include "coordinator/update_rounds.h"
 
 namespace muster {
 
@@ -33,6 +34,8 @@ struct ClosureWork {
   // True to send results of any size with the report, instead of keeping them
   // on a worker that may be lost.
   bool results_come_along = false;
+  // True if it takes part in the rounds of synchronous training.
+  bool is_synchronous = false;
 };
 
 // Schedules closures on workers: a state machine without threads, sockets or
@@ -46,6 +49,12 @@ struct ClosureWork {
 // The first failure stops scheduling: queued closures are cancelled, and those
 // in flight are recalled. When none is left, the failure can be taken, which
 // resets the queue. Further failures are appended to the first.
+//
+// In synchronous training (UpdateRounds) a worker holds one synchronous closure
+// at a time. Without backup workers the closure is chosen when it is sent. With
+// them the worker asks before it applies gradients; at the end of a round,
+// closures that were not chosen return to the queue while their workers still
+// compute: such a worker is overtaken, and its gradients will be denied.
 //
 // Not thread-safe: the owner serializes its calls.
 class ClosureQueue {
@@ -68,6 +77,7 @@ class ClosureQueue {
     // they amount to at least this much work.
     absl::Duration recall_worth_min = absl::Milliseconds(2);
     CreditWindow::Options window;
+    UpdateRounds::Options rounds;
   };
 
   struct Taken {
@@ -131,12 +141,20 @@ class ClosureQueue {
 
   // True if closures should be sent to the worker. If there are at most as many
   // queued closures as idle workers, they are reserved for idle workers.
-  bool HasClosuresFor(int worker) const;
+  bool HasClosuresFor(int worker);
   bool HasRecallsFor(int worker) const;
 
   // Moves up to `count_max` closures to the worker.
   void Take(int worker, int count_max, std::vector<Taken>* taken);
   std::vector<uint64_t> TakeRecalls(int worker);
+
+  // The answers to AskPermission().
+  struct Answers {
+    std::vector<uint64_t> permitted;
+    std::vector<uint64_t> denied;
+    bool empty() const { return permitted.empty() && denied.empty(); }
+  };
+  Answers TakeAnswers(int worker);
 
   // These methods process the reports of the worker.
   //   kInvalidArgument  the worker does not hold that closure; the caller
@@ -149,9 +167,16 @@ class ClosureQueue {
   // As Fail(), but retries the closure on any worker up to retries_max times.
   absl::Status FailOrRetry(int worker, uint64_t id, const absl::Status& status);
   absl::Status Return(int worker, uint64_t id);
+  // Decides whether the closure may apply its gradients. The answer is one of
+  // TakeAnswers().
+  absl::Status AskPermission(int worker, uint64_t id);
   void ObservePace(int worker, int64_t count, absl::Duration busy);
 
   // ---- Checkpoints and rollbacks.
+
+  // Begins a round of which the servers have `applied_count` gradients.
+  // Requires that no synchronous closure is queued or in flight.
+  void BeginRound(int applied_count) { rounds_.Begin(applied_count); }
 
   // Recalls every closure that its worker has not started.
   void RecallUnstarted();
@@ -226,6 +251,8 @@ class ClosureQueue {
     int worker = -1;
     int attempts = 0;
     int retries = 0;
+    uint64_t round = 0;      // In which it was taken, if it is synchronous.
+    bool is_chosen = false;  // Its gradients belong to the current round.
   };
 
   struct WorkerState {
@@ -233,16 +260,34 @@ class ClosureQueue {
         : window(options.runner_count, options.window) {}
     bool ready = false;
     bool is_paused = false;
-    bool MayTake() const { return ready && !is_paused; }
+    // An overtaken worker gets nothing until it has ended its closure.
+    bool MayTake() const { return ready && !is_paused && overtaken.empty(); }
     std::deque<uint64_t> in_flight;  // In the order in which they were sent.
     int recalls_unanswered = 0;
     std::vector<uint64_t> recalls_to_send;
+    // Closures that the worker computes, and that have returned to the queue.
+    std::vector<uint64_t> overtaken;
+    Answers answers;
     CreditWindow window;
   };
 
   Entry* Find(uint64_t id);
   Entry* FindInFlight(int worker, uint64_t id);
   absl::Status NotHeld(int worker, uint64_t id) const;
+  // Returns the next closure to send; null if there is none.
+  Entry* FrontQueued();
+  // True if the worker may take the synchronous closure now.
+  bool MayStart(const WorkerState& worker_state, const Entry& entry) const;
+  // Adds a synchronous closure that is sent to a worker to the round.
+  void StartInRound(Entry* entry);
+  // Returns true if the worker was overtaken in the closure, and records that
+  // it has ended it.
+  bool EndOvertaken(int worker, uint64_t id);
+  // Records that a closure in flight that may be synchronous does not take part
+  // in its round, unless it was chosen.
+  void LeaveRound(const Entry& entry);
+  // Returns the closures that were not chosen to the queue.
+  void OvertakeWorkers();
   void LeaveWorker(Entry* entry, uint64_t id);
   void Requeue(uint64_t id, Entry* entry);
   void MarkFinished(Entry* entry);
@@ -265,6 +310,7 @@ class ClosureQueue {
   // The ids of queued closures in scheduling order; some have been cancelled.
   std::deque<uint64_t> pending_;
   std::vector<WorkerState> worker_states_;
+  UpdateRounds rounds_;
   int64_t queued_count_ = 0;
   int64_t in_flight_count_ = 0;
   int64_t finished_count_ = 0;

@@ -71,6 +71,11 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
                                                    options.closures_in_flight,
                                                    "; expected at least 1"));
   }
+  if (options.closures_in_flight > 1 && options.rounds.gradient_count > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("closures_in_flight is ", options.closures_in_flight,
+                     "; expected 1, because training is synchronous"));
+  }
   const int worker_count = options.cluster.task_count(TaskType::kWorker);
   if (options.worker_count_min < 0 || options.worker_count_min > worker_count) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -343,6 +348,7 @@ void ClusterConnection::StartDispatcher() {
                : servers_for_changes_->serving_tasks();
   };
   dispatcher.queue.runner_count = options_.closures_in_flight;
+  dispatcher.queue.rounds = options_.rounds;
   dispatcher.queue.attempts_max = options_.attempts_per_closure_max;
   dispatcher.queue.queued_closures_max =
       static_cast<int>(options_.queued_closures_max);
@@ -427,8 +433,9 @@ void ClusterConnection::StartRecovery(uint64_t generation) {
                                                        : held_[server];
                                           },
                                       .clock = clock_});
-  store_ =
-      std::make_unique<RecoverableStore>(variables_.get(), recovery_.get());
+  store_ = std::make_unique<RecoverableStore>(
+      variables_.get(), recovery_.get(),
+      std::max(1, options_.rounds.gradient_count));
   {
     absl::MutexLock lock(&mutex_);
     recovery_for_changes_ = recovery_.get();

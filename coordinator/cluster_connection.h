@@ -37,6 +37,7 @@
 #include "coordinator/server_watch.h"
 #include "coordinator/shared_batches.h"
 #include "coordinator/training_journal.h"
+#include "coordinator/update_rounds.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 #include "ps/client/remote_variable_store.h"
@@ -101,6 +102,8 @@ class ClusterConnection {
     int64_t queued_closures_max = 256 * 1024;
     // Number of ps tasks that have the state of each server: 1 or 2.
     int server_copy_count = 1;
+    // The rounds of synchronous training; by default it is asynchronous.
+    UpdateRounds::Options rounds;
     // Options for the loss of a parameter server.
     ServerRecovery::Options recovery;
   };

@@ -38,6 +38,11 @@ ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy)
 absl::StatusOr<RemoteValue> ClusterCoordinator::Schedule(
     const Function& function, const std::vector<FunctionArgument>& arguments,
     std::optional<absl::Time> deadline) {
+  if (connection_->options().rounds.gradient_count > 0) {
+    return absl::UnimplementedError(
+        "the strategy is synchronous, and closures of custom loops do not take "
+        "part in its updates: train with Fit(), or asynchronously");
+  }
   ASSIGN_OR_RETURN(ClosureWork work, MakeWork(function, arguments));
   RETURN_IF_ERROR(
       connection_->journal().NoteObstacle("closures of a custom loop"));

@@ -64,6 +64,7 @@ class ClusterCoordinator {
   //                      code
   //   kDeadlineExceeded  the queue stayed full; the message names what it waits
   //                      for
+  //   kUnimplemented     the strategy is synchronous
   //   any                an earlier closure failed. As with Join(), all queued
   //                      closures are cancelled, nothing runs, the failure is
   //                      cleared, and training may continue

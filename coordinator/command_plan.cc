@@ -44,6 +44,14 @@ std::optional<PlannedCommand> PlanCommand(const CommandSources& sources,
     plan.command.mutable_recalled()->Add(recalled.begin(), recalled.end());
     has_content = true;
   }
+  if (const ClosureQueue::Answers answers = queue.TakeAnswers(worker);
+      !answers.empty()) {
+    plan.command.mutable_permitted()->Assign(answers.permitted.begin(),
+                                             answers.permitted.end());
+    plan.command.mutable_denied()->Assign(answers.denied.begin(),
+                                          answers.denied.end());
+    has_content = true;
+  }
   if (!record->released.empty()) {
     plan.command.mutable_released()->Add(record->released.begin(),
                                          record->released.end());

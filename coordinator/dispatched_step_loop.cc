@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
     plan.dataset = plan.dataset.Prefetch(options.prefetch_batch_count);
   }
   std::unique_ptr<DispatchedStepLoop> loop(new DispatchedStepLoop(
-      std::move(connection), std::move(plan), kind, options, clock));
+      std::move(connection), step, std::move(plan), kind, options, clock));
   loop->function_id_ = loop->connection_->dispatcher().AddFunction(
       step.name, SerializeGraph(FeedFromTensors(step)));
   loop->connection_->NoteShards();
@@ -46,12 +46,13 @@ absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
 }
 
 DispatchedStepLoop::DispatchedStepLoop(
-    std::shared_ptr<ClusterConnection> connection, ShardingPlan plan,
-    LoopKind kind, const Options& options, Clock* clock)
+    std::shared_ptr<ClusterConnection> connection, const Graph& step,
+    ShardingPlan plan, LoopKind kind, const Options& options, Clock* clock)
     : connection_(std::move(connection)),
       plan_(std::move(plan)),
       kind_(kind),
       options_(options),
+      synchronous_(connection_.get(), step),
       scheduled_(&connection_->dispatcher(), options.waits, clock) {}
 
 DispatchedStepLoop::~DispatchedStepLoop() {
@@ -67,6 +68,7 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::Run(
   if (kind_ == LoopKind::kTrainOnBatch) {
     RETURN_IF_ERROR(connection_->journal().NoteObstacle(
         "steps on batches of the coordinator"));
+    RETURN_IF_ERROR(synchronous_.BeginRun());
   }
   absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
   if (!outcome.ok()) {
@@ -170,9 +172,11 @@ absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
 absl::Status DispatchedStepLoop::Schedule(
     std::shared_ptr<const ClosureArguments> batch) {
   bytes_ahead_ += SizeBytes(*batch);
+  const bool trains = kind_ == LoopKind::kTrainOnBatch;
   return scheduled_.Add({.function_id = function_id_,
                          .arguments = std::move(batch),
-                         .has_effects = kind_ == LoopKind::kTrainOnBatch});
+                         .has_effects = trains,
+                         .is_synchronous = trains && synchronous_.is_on()});
 }
 
 void DispatchedStepLoop::Forget() {

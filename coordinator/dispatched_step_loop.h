@@ -21,6 +21,7 @@
 #include "coordinator/cluster_connection.h"
 #include "coordinator/scheduled_steps.h"
 #include "coordinator/server_recovery.h"
+#include "coordinator/synchronous_steps.h"
 
 namespace muster {
 
@@ -76,8 +77,8 @@ class DispatchedStepLoop final : public StepLoop,
 
  private:
   DispatchedStepLoop(std::shared_ptr<ClusterConnection> connection,
-                     ShardingPlan plan, LoopKind kind, const Options& options,
-                     Clock* clock);
+                     const Graph& step, ShardingPlan plan, LoopKind kind,
+                     const Options& options, Clock* clock);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
   // True if another batch should be drawn before the next result is taken.
@@ -102,6 +103,7 @@ class DispatchedStepLoop final : public StepLoop,
   std::unique_ptr<DatasetIterator> iterator_;
   int64_t pass_ = 0;
   bool pass_has_ended_ = false;  // True until Run() reports it.
+  SynchronousSteps synchronous_;
   ScheduledSteps scheduled_;
   size_t bytes_ahead_ = 0;  // Size of the scheduled batches.
   // Batches that were drawn and whose steps were cancelled. They are used

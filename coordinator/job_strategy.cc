@@ -93,6 +93,8 @@ StrategyFactory JobStrategyFactory(Task* task) {
     options.min_workers = spec.min_workers();
     if (spec.ps_copies() != 0) options.server_copy_count = spec.ps_copies();
     options.dispatches_batches = spec.dispatch_batches();
+    options.is_synchronous = spec.synchronous();
+    options.backup_worker_count = spec.backup_workers();
     options.checkpoint_dir = spec.recovery_dir();
     if (spec.has_recovery_interval_seconds()) {
       options.checkpoint_interval =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/log.h"
 #include "common/core/system/wait_line.h"
@@ -16,6 +17,29 @@
 #include "coordinator/remote_step_loop.h"
 
 namespace muster {
+namespace {
+
+absl::StatusOr<UpdateRounds::Options> RoundsOf(
+    const ParameterServerStrategyOptions& options, const ClusterSpec& cluster) {
+  const int worker_count = cluster.task_count(TaskType::kWorker);
+  const int backup_count = options.backup_worker_count;
+  if (!options.is_synchronous && backup_count != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("backup_workers is ", backup_count,
+                     "; expected 0, because training is not synchronous"));
+  }
+  if (backup_count < 0 || backup_count >= std::max(1, worker_count)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("backup_workers is ", backup_count,
+                     "; expected 0 or more, and fewer than the ", worker_count,
+                     " workers of the cluster"));
+  }
+  if (!options.is_synchronous) return UpdateRounds::Options();
+  return UpdateRounds::Options{.gradient_count = worker_count - backup_count,
+                               .backup_count = backup_count};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ParameterServerStrategy>>
 ParameterServerStrategy::Create(Task& task,
@@ -25,6 +49,8 @@ ParameterServerStrategy::Create(Task& task,
   connection_options.self = task.identity();
   connection_options.seed = task.seed();
   connection_options.closures_in_flight = options.closures_in_flight;
+  ASSIGN_OR_RETURN(connection_options.rounds,
+                   RoundsOf(options, task.options().config.cluster));
   connection_options.partitioner = options.partitioner;
   connection_options.placement = options.placement;
   connection_options.heartbeat_timeout = options.heartbeat_timeout;

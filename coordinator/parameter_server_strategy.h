@@ -55,10 +55,19 @@ struct ParameterServerStrategyOptions {
   // batch is used once in a pass. If false, each worker draws from its own copy
   // of the data.
   bool dispatches_batches = false;
+  // If true, training is synchronous: each update is the mean of the gradients
+  // of W - backup_worker_count steps, where W is the number of workers, and all
+  // of them use the weights before the update. Only for Fit().
+  bool is_synchronous = false;
+  // How many workers may be slow without delaying updates. The gradients that
+  // come too late for an update are dropped, and their steps are run again.
+  int backup_worker_count = 0;
 };
 
-// Asynchronous training: variables on parameter servers, steps on workers, and
-// the rest of the program on the coordinator.
+// Variables on parameter servers, steps on workers, and the rest of the program
+// on the coordinator. Training is asynchronous by default: each gradient is
+// applied when it has been computed. docs/design/synchronous_servers.md has
+// synchronous training.
 //
 // In a train loop each worker has its own copy of the data, shuffled in a
 // different order, and steps apply their updates as they finish. For all other

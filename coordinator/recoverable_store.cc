@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
+#include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -30,6 +32,21 @@ auto ReadBetweenRollbacks(ServerRecovery* recovery, Read read)
 }
 
 }  // namespace
+
+absl::StatusOr<Optimizer> RecoverableStore::OfServers(
+    const Optimizer& optimizer) const {
+  if (closures_per_update_ == 1 || !optimizer.has_rule()) return optimizer;
+  if (optimizer.message().has_loss_scale()) {
+    return absl::UnimplementedError(
+        "synchronous training on parameter servers does not support loss "
+        "scaling, which skips steps: use another policy than mixed_float16, or "
+        "train asynchronously");
+  }
+  proto::Optimizer message = optimizer.message();
+  message.set_gradient_accumulation_steps(closures_per_update_ *
+                                          GradientsPerUpdate(message));
+  return Optimizer(message);
+}
 
 absl::StatusOr<Tensor> RecoverableStore::Read(absl::string_view name) {
   return ReadBetweenRollbacks(recovery_,

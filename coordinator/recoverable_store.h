@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
@@ -32,9 +33,14 @@ namespace muster {
 // Thread-safe; sessions are not.
 class RecoverableStore final : public VariableStore {
  public:
-  // Both are borrowed and must outlive this object.
-  RecoverableStore(RemoteVariableStore* variables, ServerRecovery* recovery)
-      : variables_(variables), recovery_(recovery) {}
+  // The servers add up the gradients of `closures_per_update` closures for each
+  // update: 1, or those of a round of synchronous training. The pointers are
+  // borrowed and must outlive this object.
+  RecoverableStore(RemoteVariableStore* variables, ServerRecovery* recovery,
+                   int closures_per_update)
+      : variables_(variables),
+        recovery_(recovery),
+        closures_per_update_(closures_per_update) {}
 
   absl::Status Create(const proto::VariableSpec& spec) override {
     return variables_->Create(spec);
@@ -51,12 +57,16 @@ class RecoverableStore final : public VariableStore {
     RETURN_IF_ERROR(recovery_->NoteAssigned());
     return variables_->Assign(name, value);
   }
+  //   kUnimplemented  training is synchronous, and the optimizer scales the
+  //                   loss
   absl::Status SetOptimizer(const Optimizer& optimizer) override {
-    return variables_->SetOptimizer(optimizer);
+    ASSIGN_OR_RETURN(const Optimizer of_servers, OfServers(optimizer));
+    return variables_->SetOptimizer(of_servers);
   }
   absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
                               const Optimizer& optimizer) override {
-    return variables_->SetOptimizerOf(variables, optimizer);
+    ASSIGN_OR_RETURN(const Optimizer of_servers, OfServers(optimizer));
+    return variables_->SetOptimizerOf(variables, of_servers);
   }
   absl::Status AssignAverages() override {
     if (recovery_->is_continuing()) return absl::OkStatus();
@@ -88,8 +98,13 @@ class RecoverableStore final : public VariableStore {
   }
 
  private:
+  // Returns the optimizer with which the servers make one update of the
+  // gradients of closures_per_update_ closures.
+  absl::StatusOr<Optimizer> OfServers(const Optimizer& optimizer) const;
+
   RemoteVariableStore* const variables_;
   ServerRecovery* const recovery_;
+  const int closures_per_update_;
 };
 
 }  // namespace muster

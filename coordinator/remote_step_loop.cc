@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
                              connection->dispatcher().worker_count()}}));
   LogPlan(plan);
   std::unique_ptr<RemoteStepLoop> loop(new RemoteStepLoop(
-      std::move(connection), plan.step_count, options, clock));
+      std::move(connection), step, plan.step_count, options, clock));
   std::string graph = SerializeGraph(FeedFromIterator(step));
   loop->graph_fingerprint_ = GraphFingerprint(graph);
   loop->work_.function_id =
@@ -42,13 +42,16 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
 }
 
 RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
-                               int64_t pass_step_count, const Options& options,
-                               Clock* clock)
+                               const Graph& step, int64_t pass_step_count,
+                               const Options& options, Clock* clock)
     : connection_(std::move(connection)),
       options_(options),
       pass_step_count_(pass_step_count),
       steps_into_pass_(connection_->journal().ContinuedStepsIntoPass()),
-      scheduled_(&connection_->dispatcher(), options.waits, clock) {}
+      synchronous_(connection_.get(), step),
+      scheduled_(&connection_->dispatcher(), options.waits, clock) {
+  work_.is_synchronous = synchronous_.is_on();
+}
 
 RemoteStepLoop::~RemoteStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
@@ -67,7 +70,7 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
   bool has_begun = false;
   while (true) {
     connection_->recovery().SaveIfDue();
-    if (!scheduled_.empty()) {
+    if (!scheduled_.empty() && !synchronous_.is_on()) {
       RETURN_IF_ERROR(journal.NoteProgress(PlaceOfResults(),
                                            scheduled_.front_closure_id()));
     }
@@ -83,7 +86,7 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
       if (pass_step_count_ >= 0) {
         step_count = std::min(step_count, pass_step_count_ - steps_into_pass_);
       }
-      if (!has_begun) RETURN_IF_ERROR(journal.BeginRun(PlaceOfResults()));
+      if (!has_begun) RETURN_IF_ERROR(BeginRun());
       has_begun = true;
       RETURN_IF_ERROR(Schedule(static_cast<int>(step_count)));
       scheduled_count += step_count;
@@ -103,6 +106,15 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
     steps_into_pass_ = 0;
   }
   return outcome;
+}
+
+absl::Status RemoteStepLoop::BeginRun() {
+  if (!synchronous_.is_on()) {
+    return connection_->journal().BeginRun(PlaceOfResults());
+  }
+  // A successor would not know which closures belong to the open round.
+  RETURN_IF_ERROR(connection_->journal().NoteObstacle("synchronous steps"));
+  return synchronous_.BeginRun();
 }
 
 absl::Status RemoteStepLoop::HandOver(const ScheduledSteps::Results& results,
@@ -177,6 +189,7 @@ void RemoteStepLoop::OnRollback(const void* state) {
 }
 
 void RemoteStepLoop::GroupSteps(int steps_per_start) {
+  if (synchronous_.is_on()) return;
   steps_per_closure_ = std::clamp<int>(steps_per_start, 1, kStepsPerClosureMax);
 }
 

@@ -22,6 +22,7 @@
 #include "coordinator/cluster_connection.h"
 #include "coordinator/scheduled_steps.h"
 #include "coordinator/server_recovery.h"
+#include "coordinator/synchronous_steps.h"
 #include "coordinator/training_journal.h"
 
 namespace muster {
@@ -83,11 +84,15 @@ class RemoteStepLoop final : public StepLoop,
 
   // Lets each closure run `steps_per_start` steps. The overhead of a closure is
   // then paid once for all of them, and they finish, or are retried, together.
+  // In synchronous training a closure runs one step.
   void GroupSteps(int steps_per_start) override;
 
  private:
   RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
-                 int64_t pass_step_count, const Options& options, Clock* clock);
+                 const Graph& step, int64_t pass_step_count,
+                 const Options& options, Clock* clock);
+  // Records the place before the first closure of a run.
+  absl::Status BeginRun();
 
   // Creates iterators on the workers that never end.
   absl::Status OpenIterators(ShardingPlan plan);
@@ -119,6 +124,7 @@ class RemoteStepLoop final : public StepLoop,
   ClosureWork work_;
   int64_t steps_into_pass_ = 0;
   int steps_per_closure_ = 1;
+  SynchronousSteps synchronous_;
   ScheduledSteps scheduled_;
   std::deque<std::vector<Tensor>> kept_;
   uint64_t loop_id_ = 0;

@@ -73,6 +73,9 @@ absl::Status TakeReport(const proto::WorkerReport& report,
   for (const uint64_t id : report.returned()) {
     RETURN_IF_ERROR(queue->Return(worker, id));
   }
+  for (const uint64_t id : report.awaiting_permission()) {
+    RETURN_IF_ERROR(queue->AskPermission(worker, id));
+  }
   absl::Duration busy;
   for (const proto::FunctionTime& time : report.function_times()) {
     busy += absl::Nanoseconds(time.busy_ns());

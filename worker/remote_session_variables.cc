@@ -27,6 +27,7 @@ absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
   options.generation = job_.generation;
   options.copy_count = job_.server_copy_count;
   options.serving_tasks = job_.serving_tasks;
+  options.update_gate = job_.update_gate;
   for (const TaskId task : cluster_.Tasks(TaskType::kPs)) {
     ChannelOptions& channel = options.tasks.emplace_back();
     ASSIGN_OR_RETURN(channel.address, cluster_.Address(task));

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/compute/variables/variable_store.h"
+#include "ps/client/update_gate.h"
 
 namespace muster {
 
@@ -17,6 +18,8 @@ struct SessionJob {
   uint64_t generation = 0;         // As RemoteVariableStore::Options.
   int server_copy_count = 1;       // As RemoteVariableStore::Options.
   std::vector<int> serving_tasks;  // As RemoteVariableStore::Options.
+  // As RemoteVariableStore::Options. Null unless training is synchronous.
+  UpdateGate* update_gate = nullptr;
 };
 
 // The variables that a session's steps read and update. Thread-safe.

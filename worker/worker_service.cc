@@ -22,6 +22,7 @@
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
 #include "worker/command_tensors.h"
+#include "worker/update_permissions.h"
 
 namespace muster {
 namespace {
@@ -138,6 +139,9 @@ class WorkerService::Conversation final
         absl::Milliseconds(opening.heartbeat_interval_ms()));
     silent_ticks_max_ = static_cast<int>(std::clamp<int64_t>(
         SilenceMax(opening) / heartbeat_interval_, 2, 1 << 20));
+    if (opening.is_synchronous()) {
+      permissions_ = std::make_unique<UpdatePermissions>();
+    }
     variables_ = service_->variables_(
         options.self,
         {.job_id = job_id_,
@@ -145,11 +149,15 @@ class WorkerService::Conversation final
          .generation = opening.generation(),
          .server_copy_count = std::max(1, opening.server_copy_count()),
          .serving_tasks = {opening.serving_tasks().begin(),
-                           opening.serving_tasks().end()}});
+                           opening.serving_tasks().end()},
+         .update_gate = permissions_.get()});
     WorkerSession::Options session_options = options.session;
     session_options.worker_index = options.self.task_index;
     session_options.job_seed = opening.job_seed();
     session_options.runner_count = opening.runner_count();
+    session_options.permissions = permissions_.get();
+    session_options.gradients_need_permission =
+        opening.gradients_need_permission();
     session_ = std::make_unique<WorkerSession>(
         session_options,
         StepRunner::Environment{.ops = service_->ops_,
@@ -223,6 +231,8 @@ class WorkerService::Conversation final
   std::string job_id_;
   absl::Duration heartbeat_interval_ = kIdleTick;
   int silent_ticks_max_ = 2;
+  // Null unless training is synchronous. Outlives variables_.
+  std::unique_ptr<UpdatePermissions> permissions_;
   std::unique_ptr<SessionVariables> variables_;  // Outlives session_.
   std::unique_ptr<WorkerSession> session_;
   // Orders Join() before the destruction of this object on another thread.

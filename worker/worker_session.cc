@@ -28,6 +28,9 @@ constexpr MetricInfo kClosureSeconds = {
     "muster_closure_seconds", "Time in which this worker runs a closure."};
 constexpr MetricInfo kWorkerSteps = {"muster_worker_steps_total",
                                      "Steps that this worker has run."};
+constexpr MetricInfo kDeniedClosures = {
+    "muster_denied_closures_total",
+    "Closures of synchronous training whose gradients came too late."};
 constexpr MetricInfo kClosureFailures = {
     "muster_closure_failures_total", "Closures that failed on this worker."};
 
@@ -89,7 +92,12 @@ WorkerSession::WorkerSession(const Options& options,
       closure_seconds_(GetDurationMetric(kClosureSeconds)),
       steps_(GetCounter(kWorkerSteps)),
       failures_(GetCounter(kClosureFailures)),
+      denied_(GetCounter(kDeniedClosures)),
       last_report_(clock->Now()) {
+  if (options_.gradients_need_permission) {
+    options_.permissions->SetAsk(
+        [this](uint64_t closure_id) { AskPermission(closure_id); });
+  }
   for (int i = 0; i < options_.runner_count; ++i) {
     runners_.emplace_back([this] { RunLoop(); });
   }
@@ -125,6 +133,11 @@ absl::Status WorkerSession::Accept(const proto::WorkerCommand& command,
     if (command.recalled_size() > 0) outbox = TakeOutbox(clock_->Now());
   }
   Send(std::move(outbox));
+  UpdatePermissions* const permissions = options_.permissions;
+  if (permissions != nullptr) {
+    for (const uint64_t id : command.permitted()) permissions->Answer(id, true);
+    for (const uint64_t id : command.denied()) permissions->Answer(id, false);
+  }
   return absl::OkStatus();
 }
 
@@ -233,11 +246,27 @@ void WorkerSession::Recall(uint64_t closure_id) {
   const auto position = before == 0 ? runs_.erase(run) : std::next(run);
   if (after.count > 0) runs_.insert(position, std::move(after));
   --unstarted_count_;
+  RecordReturned(closure_id);
+}
+
+void WorkerSession::RecordReturned(uint64_t closure_id) {
   outbox_.report->add_returned(closure_id);
   ++outbox_.entry_count;
 }
 
+void WorkerSession::AskPermission(uint64_t closure_id) {
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    outbox_.report->add_awaiting_permission(closure_id);
+    ++outbox_.entry_count;
+    outbox = TakeOutbox(clock_->Now());
+  }
+  Send(std::move(outbox));
+}
+
 void WorkerSession::Stop() {
+  if (options_.permissions != nullptr) options_.permissions->Stop();
   absl::MutexLock lock(&mutex_);
   stopping_ = true;
   runs_.clear();
@@ -306,10 +335,12 @@ void WorkerSession::RunOne(StepRunner* runner, Closure* closure,
   }
   const absl::Time now = clock_->Now();
   closure_seconds_->Observe(now - started);
+  const bool is_denied = !status.ok() && options_.permissions != nullptr &&
+                         options_.permissions->TakeDenied(run.first_id);
   if (status.ok()) {
     steps_->Add(run.steps_per_closure);
   } else {
-    failures_->Add();
+    (is_denied ? denied_ : failures_)->Add();
   }
   Outbox outbox;
   {
@@ -318,7 +349,11 @@ void WorkerSession::RunOne(StepRunner* runner, Closure* closure,
       closure->is_taken = false;
       return;
     }
-    Record(run, status, results);
+    if (is_denied) {
+      RecordReturned(run.first_id);
+    } else {
+      Record(run, status, results);
+    }
     if (status.ok()) {
       AddTime(run.function_id, run.steps_per_closure, now - started,
               outbox_.report.get());

@@ -24,6 +24,7 @@
 #include "worker/graph_cache.h"
 #include "worker/session_iterator.h"
 #include "worker/step_runner.h"
+#include "worker/update_permissions.h"
 
 namespace muster {
 
@@ -55,6 +56,11 @@ class WorkerSession {
     size_t kept_result_count_max = 65536;
     int64_t unstarted_closures_max = 65536;
     absl::Duration report_interval = absl::Milliseconds(2);
+    // Asked before gradients are sent. Null unless training is synchronous.
+    // Borrowed.
+    UpdatePermissions* permissions = nullptr;
+    // If false, all gradients are permitted.
+    bool gradients_need_permission = false;
   };
 
   // Passes a report to the transport. Must not block.
@@ -132,6 +138,8 @@ class WorkerSession {
   absl::Status AddRun(const proto::ClosureRun& run,
                       absl::Span<const Tensor> tensors)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks the coordinator whether a running closure may update variables.
+  void AskPermission(uint64_t closure_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the closure to the coordinator if it has not been started.
   void Recall(uint64_t closure_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -156,6 +164,10 @@ class WorkerSession {
   bool ReportIsDue(uint32_t function_id, absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   Outbox TakeOutbox(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reports that a closure was not run to its end, for the coordinator to run
+  // it again.
+  void RecordReturned(uint64_t closure_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(Outbox outbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -167,6 +179,7 @@ class WorkerSession {
   DurationMetric* const closure_seconds_;
   Counter* const steps_;
   Counter* const failures_;
+  Counter* const denied_;
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

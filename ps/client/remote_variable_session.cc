@@ -42,14 +42,17 @@ absl::Status CheckUpdate(const RemoteVariable& variable, UpdateKind kind,
 
 RemoteVariableSession::RemoteVariableSession(ServerGroup* servers,
                                              const StepMarks* marks,
+                                             UpdateGate* gate,
                                              std::vector<Entry> entries)
     : servers_(servers),
       marks_(marks),
+      gate_(gate),
       entries_(std::move(entries)),
       values_(entries_.size()) {}
 
 absl::Status RemoteVariableSession::BeginPart(uint64_t step_id, int part) {
   step_id_ = step_id;
+  is_permitted_ = false;
   exchange_index_ = static_cast<uint32_t>(part) * kExchangesPerPartMax;
   exchange_index_end_ = exchange_index_ + kExchangesPerPartMax;
   pending_.clear();
@@ -58,7 +61,9 @@ absl::Status RemoteVariableSession::BeginPart(uint64_t step_id, int part) {
   for (const Entry& entry : entries_) {
     if (!entry.is_read) continue;
     const uint64_t fresh_until = entry.variable->fresh_until();
-    if (step_id == 0 || fresh_until < step_id) stale.push_back(entry.variable);
+    const bool is_stale =
+        gate_ != nullptr || step_id == 0 || fresh_until < step_id;
+    if (is_stale) stale.push_back(entry.variable);
   }
   if (!stale.empty()) RETURN_IF_ERROR(Exchange(stale));
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -71,6 +76,19 @@ bool RemoteVariableSession::HasPending(int variable) const {
   return std::any_of(
       pending_.begin(), pending_.end(),
       [variable](const Pending& p) { return p.variable == variable; });
+}
+
+absl::Status RemoteVariableSession::AwaitPermission() {
+  if (gate_ == nullptr || is_permitted_) return absl::OkStatus();
+  const bool has_gradients =
+      std::any_of(pending_.begin(), pending_.end(), [](const Pending& p) {
+        return p.kind == UpdateKind::kApplyGradient ||
+               p.kind == UpdateKind::kApplySparseGradient;
+      });
+  if (!has_gradients) return absl::OkStatus();
+  RETURN_IF_ERROR(gate_->AwaitPermission(step_id_));
+  is_permitted_ = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> RemoteVariableSession::Read(int variable) {
@@ -187,6 +205,7 @@ absl::Status RemoteVariableSession::AddLossScale(
 
 absl::Status RemoteVariableSession::AddPending(
     std::vector<RemoteVariable*> pulls, ExchangeBatch* batch) {
+  RETURN_IF_ERROR(AwaitPermission());
   std::vector<Pending> pending = std::exchange(pending_, {});
   const auto scales = std::stable_partition(
       pending.begin(), pending.end(), [this](const Pending& update) {
@@ -244,7 +263,8 @@ absl::Status RemoteVariableSession::Commit() {
   if (pending_.empty()) return absl::OkStatus();
   std::vector<RemoteVariable*> next;
   for (const Entry& entry : entries_) {
-    if (entry.is_read) next.push_back(entry.variable);
+    // With a gate the values may be those before the last gradient of a round.
+    if (entry.is_read && gate_ == nullptr) next.push_back(entry.variable);
   }
   return Exchange(next);
 }

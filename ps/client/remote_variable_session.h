@@ -12,6 +12,7 @@
 #include "ps/client/remote_variable.h"
 #include "ps/client/row_plan.h"
 #include "ps/client/server_group.h"
+#include "ps/client/update_gate.h"
 
 namespace muster {
 
@@ -31,8 +32,10 @@ class RemoteVariableSession final : public VariableSession {
     bool is_loss_scale = false;
   };
 
+  // `gate` may be null. If it is not, each step reads the newest values, and
+  // asks before it sends gradients. All pointers are borrowed.
   RemoteVariableSession(ServerGroup* servers, const StepMarks* marks,
-                        std::vector<Entry> entries);
+                        UpdateGate* gate, std::vector<Entry> entries);
 
   absl::Status BeginPart(uint64_t step_id, int part) override;
   absl::StatusOr<Tensor> Read(int variable) override;
@@ -49,6 +52,7 @@ class RemoteVariableSession final : public VariableSession {
   GradientAccumulator* accumulator() override { return nullptr; }
   // Not supported: gates are for steps on a device.
   GatedSteps* UseGate(StepGate*) override { return nullptr; }
+  //   kAborted, kCancelled  as UpdateGate::AwaitPermission()
   absl::Status Commit() override;
 
  private:
@@ -60,6 +64,8 @@ class RemoteVariableSession final : public VariableSession {
   };
 
   bool HasPending(int variable) const;
+  // Asks the gate, if there is one, before the first gradients of a step.
+  absl::Status AwaitPermission();
   // Adds the pending updates and then pulls of `pulls` to `batch`.
   absl::Status AddPending(std::vector<RemoteVariable*> pulls,
                           ExchangeBatch* batch);
@@ -75,9 +81,11 @@ class RemoteVariableSession final : public VariableSession {
 
   ServerGroup* const servers_;
   const StepMarks* const marks_;
+  UpdateGate* const gate_;
   const std::vector<Entry> entries_;
 
   uint64_t step_id_ = 0;
+  bool is_permitted_ = false;  // The gate has permitted the step's gradients.
   uint32_t exchange_index_ = 0;
   uint32_t exchange_index_end_ = 0;  // End of the range of this part.
   std::vector<Tensor> values_;       // Values in this step, by variable.

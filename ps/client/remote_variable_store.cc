@@ -133,7 +133,8 @@ RemoteVariableStore::RemoteVariableStore(Network* network, Options options)
               .segment_bytes = SegmentBytes(options)})),
       directory_(std::make_unique<VariableDirectory>(
           servers_.get(), std::move(options.partitioner), options.placement)),
-      marks_(std::make_unique<StepMarks>()) {
+      marks_(std::make_unique<StepMarks>()),
+      update_gate_(options.update_gate) {
   servers_->SetGeneration(options.generation);
 }
 
@@ -382,11 +383,11 @@ RemoteVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
     ASSIGN_OR_RETURN(RemoteVariable * variable, directory_->Find(use.name));
     entries.push_back({variable, use.is_read, loss_scales.contains(use.name)});
   }
-  return WithLossScale(
-      WithClipping(std::make_unique<RemoteVariableSession>(
-                       servers_.get(), marks_.get(), std::move(entries)),
-                   uses),
-      uses);
+  return WithLossScale(WithClipping(std::make_unique<RemoteVariableSession>(
+                                        servers_.get(), marks_.get(),
+                                        update_gate_, std::move(entries)),
+                                    uses),
+                       uses);
 }
 
 void RemoteVariableStore::NoteScheduled(uint64_t step_id) {

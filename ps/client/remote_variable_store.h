@@ -21,6 +21,7 @@
 #include "ps/client/optimizer_requests.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
+#include "ps/client/update_gate.h"
 
 namespace muster {
 
@@ -80,6 +81,8 @@ class RemoteVariableStore final : public VariableStore {
     // The generation of exchanges. A server rejects exchanges of another
     // generation. Each rollback increases it.
     uint64_t generation = 0;
+    // As RemoteVariableSession. Borrowed.
+    UpdateGate* update_gate = nullptr;
   };
 
   // Requests the identity and the shards of each server. `network` is borrowed.
@@ -188,6 +191,7 @@ class RemoteVariableStore final : public VariableStore {
   const std::unique_ptr<ServerGroup> servers_;
   const std::unique_ptr<VariableDirectory> directory_;
   const std::unique_ptr<StepMarks> marks_;
+  UpdateGate* const update_gate_;
   const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
       std::make_shared<DroppedSnapshots>();
 

@@ -6,11 +6,14 @@
 //   --set steps=100
 //   --set steps_per_execution=1
 //   --set custom_steps=0        closures of a custom loop before Fit()
+//   --set backup_workers=-1     if not negative, the mean of the gradients of
+//                               all workers but these adds one
 //   --set until=FILE            ends after an epoch if this file exists
 //
 // Prints a line after every 1,000 steps of an epoch and after each epoch, and
 // whether each step was counted once.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -69,6 +72,19 @@ absl::Status RunCustomSteps(ParameterServerStrategy& strategy, int64_t count) {
   return coordinator.Join();
 }
 
+absl::StatusOr<ParameterServerStrategyOptions> OptionsOf(const Task& task) {
+  ASSIGN_OR_RETURN(const int64_t ps_copies, NumberOf(task, "ps_copies"));
+  ASSIGN_OR_RETURN(const int64_t backup_workers,
+                   NumberOf(task, "backup_workers"));
+  ParameterServerStrategyOptions options;
+  options.server_copy_count = static_cast<int>(ps_copies);
+  options.is_synchronous = backup_workers >= 0;
+  options.backup_worker_count =
+      static_cast<int>(std::max<int64_t>(0, backup_workers));
+  ASSIGN_OR_RETURN(options.partitioner, MakeFixedShardsPartitioner(2));
+  return options;
+}
+
 absl::Status ExpectCount(VariableStore& variables, int64_t expected) {
   for (const proto::VariableSpec& spec : variables.List()) {
     ASSIGN_OR_RETURN(const Tensor value, variables.Read(spec.name()));
@@ -87,10 +103,13 @@ absl::Status Train(Task& task) {
   ASSIGN_OR_RETURN(const int64_t steps_per_execution,
                    NumberOf(task, "steps_per_execution"));
   ASSIGN_OR_RETURN(const int64_t custom_steps, NumberOf(task, "custom_steps"));
-  ASSIGN_OR_RETURN(const int64_t ps_copies, NumberOf(task, "ps_copies"));
-  ParameterServerStrategyOptions options;
-  options.server_copy_count = static_cast<int>(ps_copies);
-  ASSIGN_OR_RETURN(options.partitioner, MakeFixedShardsPartitioner(2));
+  ASSIGN_OR_RETURN(const ParameterServerStrategyOptions options,
+                   OptionsOf(task));
+  const int64_t steps_per_update =
+      options.is_synchronous
+          ? task.options().config.cluster.task_count(TaskType::kWorker) -
+                options.backup_worker_count
+          : 1;
   ASSIGN_OR_RETURN(const std::unique_ptr<ParameterServerStrategy> strategy,
                    ParameterServerStrategy::Create(task, options));
   RETURN_IF_ERROR(RunCustomSteps(*strategy, custom_steps));
@@ -137,7 +156,8 @@ absl::Status Train(Task& task) {
     return absl::InternalError(absl::StrCat("Fit() counts ", history.step_count,
                                             " steps; expected ", expected));
   }
-  RETURN_IF_ERROR(ExpectCount(strategy->variables(), expected));
+  RETURN_IF_ERROR(
+      ExpectCount(strategy->variables(), expected / steps_per_update));
   std::cout << "every step counted once: " << history.step_count << std::endl;
   return absl::OkStatus();
 }
@@ -152,6 +172,8 @@ int main(int argc, char** argv) {
        {"steps", "100", "Steps of an epoch."},
        {"steps_per_execution", "1", "Steps of a closure."},
        {"custom_steps", "0", "Closures of a custom loop before Fit()."},
+       {"backup_workers", "-1",
+        "Trains in sync with so many backup workers; -1: asynchronously."},
        {"ps_copies", "1", "Tasks that have the state of each server."},
        {"until", "", "Ends after an epoch if this file exists."}});
 }

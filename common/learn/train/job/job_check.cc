@@ -287,8 +287,11 @@ absl::Status CheckJob(ResolvedJob& job, const ClusterConfig& config,
   }
   ASSIGN_OR_RETURN(needs.table_bytes,
                    TableBytes(job.job().train(), parts.front()));
-  const int ps_copies =
-      std::max(1, job.job().strategy().parameter_server().ps_copies());
+  const auto& servers = job.job().strategy().parameter_server();
+  const int ps_copies = std::max(1, servers.ps_copies());
+  if (servers.synchronous()) {  // The sums of the gradients of an update.
+    needs.variables.slot_bytes += needs.variables.trainable_bytes;
+  }
   WriteNeeds(NeedsByTask(needs, config, replica_count, ps_copies), output);
   return absl::OkStatus();
 }
