@@ -25,6 +25,7 @@
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "coordinator/parameter_server_strategy.h"
+#include "coordinator/standby.h"
 #include "ps/serve_parameters.h"
 #include "worker/serve_worker.h"
 
@@ -33,6 +34,7 @@ namespace {
 
 absl::Status CheckCluster(const TaskOptions& options) {
   const ClusterConfig& config = options.config;
+  if (options.stands_by) RETURN_IF_ERROR(CheckStandby(options));
   if (config.IsAlone()) return absl::OkStatus();
   return config.HasParameterServers() ? CheckParameterServerCluster(config)
                                       : CheckMultiWorkerCluster(config);
@@ -100,6 +102,12 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
       .task_index = task.index,
       .incarnation = RandomIdentity()};
   if (!options.config.IsAlone()) SetLogPrefix(task.ToString());
+  if (options.stands_by) {
+    // Before anything is opened that the leading coordinator uses. A signal
+    // ends the process.
+    const absl::StatusOr<bool> leads = StandBy(options);
+    if (!leads.ok() || !*leads) return FinishProgram(program, leads.status());
+  }
   const absl::StatusOr<Network*> network = MakeTaskNetwork(options);
   if (!network.ok()) return FinishProgram(program, network.status());
   if (!Serves(options.config)) {

@@ -1,6 +1,7 @@
 #include "coordinator/journal/coordinator_journal.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -157,24 +158,33 @@ std::string CoordinatorJournal::PathOf(uint64_t epoch, int part) const {
   return JoinPath(options_.folder, ToString({.epoch = epoch, .part = part}));
 }
 
+absl::StatusOr<std::optional<proto::JournalEnd>> CoordinatorJournal::ReadEnd(
+    Disk* disk, const std::string& folder) {
+  const absl::StatusOr<std::optional<proto::JournalRecord>> state =
+      ReadNewest(disk, folder, std::numeric_limits<uint64_t>::max());
+  if (absl::IsNotFound(state.status())) return std::nullopt;  // No journal.
+  RETURN_IF_ERROR(state.status());
+  if (!state->has_value() || !(*state)->has_end()) return std::nullopt;
+  return (*state)->end();
+}
+
 absl::StatusOr<std::optional<proto::JournalRecord>>
-CoordinatorJournal::ReadPredecessor(int attempt) const {
-  ASSIGN_OR_RETURN(const std::vector<FileName> files,
-                   ListFiles(options_.disk, options_.folder));
+CoordinatorJournal::ReadNewest(Disk* disk, const std::string& folder,
+                               uint64_t epoch_end, int attempt) {
+  ASSIGN_OR_RETURN(const std::vector<FileName> files, ListFiles(disk, folder));
   for (const FileName& name : files) {
-    if (name.epoch >= epoch_) continue;
+    if (name.epoch >= epoch_end) continue;
     absl::StatusOr<proto::JournalRecord> state =
-        ReadState(options_.disk, PathOf(name.epoch, name.part));
+        ReadState(disk, JoinPath(folder, ToString(name)));
     // Its coordinator has begun the next file and removed this one.
     if (absl::IsNotFound(state.status()) && attempt < kReadAttemptsMax) {
-      return ReadPredecessor(attempt + 1);
+      return ReadNewest(disk, folder, epoch_end, attempt + 1);
     }
     if (!state.ok()) {
       return WithMessage(
           state.status(),
           absl::StrCat("the journal of the last coordinator cannot be read: ",
-                       state.status().message(), ". Remove the folder ",
-                       options_.folder,
+                       state.status().message(), ". Remove the folder ", folder,
                        " to resume from the newest backup instead"));
     }
     // A coordinator that ended at its start has not recorded the job.

@@ -57,12 +57,18 @@ class CoordinatorJournal {
   // The number of this coordinator among those of the job, from 1.
   uint64_t epoch() const { return epoch_; }
 
+  // Returns how the newest coordinator of the folder has ended the job; nullopt
+  // if it has not, or if there is none.
+  //   errors as ReadPredecessor()
+  static absl::StatusOr<std::optional<proto::JournalEnd>> ReadEnd(
+      Disk* disk, const std::string& folder);
+
   // Returns the state that the newest earlier coordinator has recorded; nullopt
   // if there is none. An earlier coordinator may still be running. Its state
   // is final once all workers and servers refuse it.
   //   kDataLoss  the journal is damaged; the message says where, and what to do
   absl::StatusOr<std::optional<proto::JournalRecord>> ReadPredecessor() const {
-    return ReadPredecessor(/*attempt=*/1);
+    return ReadNewest(options_.disk, options_.folder, epoch_);
   }
 
   // Writes the whole state with which this coordinator begins, which needs
@@ -94,9 +100,11 @@ class CoordinatorJournal {
   CoordinatorJournal(Options options, uint64_t epoch,
                      std::unique_ptr<AppendableFile> file);
 
-  // Lists the folder again if a file was removed meanwhile.
-  absl::StatusOr<std::optional<proto::JournalRecord>> ReadPredecessor(
-      int attempt) const;
+  // Returns the state that the newest coordinator of an epoch below `epoch_end`
+  // has recorded. Lists the folder again if a file was removed meanwhile.
+  static absl::StatusOr<std::optional<proto::JournalRecord>> ReadNewest(
+      Disk* disk, const std::string& folder, uint64_t epoch_end,
+      int attempt = 1);
   std::string PathOf(uint64_t epoch, int part) const;
   void RunLoop() ABSL_LOCKS_EXCLUDED(writing_, mutex_);
   absl::Status Append(const proto::JournalRecord& change)

@@ -204,6 +204,39 @@ absl::StatusOr<std::unique_ptr<RunLease>> RunLease::Take(Options options) {
   }
 }
 
+bool RunLease::AwaitFree(const Options& options) {
+  const std::string path = RunLeasePath(options.run_dir);
+  std::string owner;
+  std::string text;  // Of the newest renewal.
+  absl::Time renewed;
+  bool has_failed = false;
+  for (;; Wait(options.clock, kEndPollInterval)) {
+    const absl::StatusOr<std::optional<std::string>> found =
+        ReadLease(options.disk, path);
+    if (!found.ok() && !has_failed) {
+      LOG(WARNING) << "standing by, and cannot read " << path << ": "
+                   << found.status().message();
+    }
+    has_failed = !found.ok();
+    if (has_failed) continue;
+    if (!found->has_value()) break;
+    if (DescribeOwner(**found) != owner) {
+      owner = DescribeOwner(**found);
+      LOG(INFO) << "standing by: " << owner << " leads the job in "
+                << options.run_dir
+                << "; this process continues it when that one is lost";
+    }
+    const absl::Time now = options.clock->Now();
+    if (**found != text) renewed = now;
+    text = **found;
+    const ProcessState state = OwnerState(text);
+    if (state == ProcessState::kEnded) break;
+    if (state == ProcessState::kRunning) renewed = now;
+    if (now - renewed >= options.lease_time) break;
+  }
+  return !owner.empty();
+}
+
 absl::Status RunLease::TakeNow(bool is_locked) {
   RETURN_IF_ERROR(Write());
   if (!is_locked) Wait(options_.clock, options_.settle_time);

@@ -64,6 +64,13 @@ class RunLease {
   //   others               the file cannot be read or written
   static absl::StatusOr<std::unique_ptr<RunLease>> Take(Options options);
 
+  // Blocks as long as another process owns the lease of Options::run_dir,
+  // however long that is, and logs its name. Returns true if there was such a
+  // process. Does not take the lease. An owner on this machine is noticed to
+  // have ended at once, one elsewhere when it has not renewed the lease for the
+  // lease time. Tries again while the file cannot be read.
+  static bool AwaitFree(const Options& options);
+
   // Removes the lease, unless this process has lost it.
   ~RunLease();
 

@@ -80,6 +80,25 @@ class RunLeaseTest : public testing::Test {
     return TakeAsTimePasses(std::move(options), [] {});
   }
 
+  // Waits for an owner as TakeAsTimePasses() does.
+  template <typename Meanwhile>
+  bool AwaitFreeAsTimePasses(const RunLease::Options& options,
+                             Meanwhile meanwhile) {
+    absl::Notification is_done;
+    bool has_waited = false;
+    std::thread waiter([&] {
+      has_waited = RunLease::AwaitFree(options);
+      is_done.Notify();
+    });
+    EXPECT_TRUE(AwaitTrue([&] {
+      meanwhile();
+      clock_.Advance(absl::Milliseconds(500));
+      return is_done.HasBeenNotified();
+    }));
+    waiter.join();
+    return has_waited;
+  }
+
   std::string Path() const { return RunLeasePath(run_dir_); }
   std::string Content() const {
     std::stringstream text;
@@ -99,8 +118,17 @@ class RunLeaseTest : public testing::Test {
     left_ = Content();
   }
 
+  // Writes what LeaveLeaseOf() has left, renewed once more.
+  void WriteRenewal() {
+    Write(absl::StrReplaceAll(
+        left_,
+        {{"incarnation", absl::StrCat("renewal_count: ", ++renewal_count_,
+                                      "\nincarnation")}}));
+  }
+
   const std::string run_dir_;
   SimulatedClock clock_;
+  int renewal_count_ = 0;
   std::string left_;
 };
 
@@ -129,6 +157,34 @@ TEST_F(RunLeaseTest, ARunningOwnerIsNamed) {
   EXPECT_OK((*first)->status());
   EXPECT_THAT(CheckRunDirIsFree(run_dir_),
               StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(RunLeaseTest, NoOwnerIsNotWaitedFor) {
+  EXPECT_FALSE(RunLease::AwaitFree(Options(1)));
+}
+
+TEST_F(RunLeaseTest, WaitsUntilAnOwnerElsewhereDoesNotRenewItsLease) {
+  LeaveLeaseOf(Elsewhere());
+  Write(left_);
+  const absl::Time start = clock_.Now();
+  EXPECT_TRUE(AwaitFreeAsTimePasses(Options(2), [&] {
+    // The lease time alone passes three times.
+    if (clock_.Now() - start < absl::Seconds(100)) WriteRenewal();
+  }));
+  EXPECT_GE(clock_.Now() - start, absl::Seconds(125));
+}
+
+TEST_F(RunLeaseTest, AnOwnerElsewhereThatRemovesItsLeaseHasEnded) {
+  LeaveLeaseOf(Elsewhere());
+  Write(left_);
+  const absl::Time start = clock_.Now();
+  RunLease::Options options = Options(2);
+  options.lease_time = absl::Hours(10);
+  AwaitFreeAsTimePasses(options, [&] {
+    if (clock_.Now() - start < absl::Seconds(5)) return;
+    std::filesystem::remove(Path());
+  });
+  EXPECT_LT(clock_.Now() - start, absl::Hours(10));
 }
 
 TEST_F(RunLeaseTest, AKilledOwnerOfThisMachineIsNotWaitedFor) {
@@ -161,15 +217,11 @@ TEST_F(RunLeaseTest, AnOwnerElsewhereHasTheLeaseTime) {
 TEST_F(RunLeaseTest, AnOwnerElsewhereThatRenewsIsNamed) {
   LeaveLeaseOf(Elsewhere());
   Write(left_);
-  const std::string renewed = absl::StrReplaceAll(left_, {{"incarnation",
-                                                           "renewal_count: 7\n"
-                                                           "incarnation"}});
-  ASSERT_NE(renewed, left_);
   const absl::Time start = clock_.Now();
   RunLease::Options options = Options(2);
   options.lease_time = absl::Hours(10);
   const Lease lease = TakeAsTimePasses(std::move(options), [&] {
-    if (clock_.Now() - start > absl::Seconds(10)) Write(renewed);
+    if (clock_.Now() - start > absl::Seconds(10)) WriteRenewal();
   });
   EXPECT_THAT(lease.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr("pid 4711 on host h7")));

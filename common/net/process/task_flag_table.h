@@ -150,6 +150,11 @@
        "for a coordinator that is lost to be started again with the same " \
        "--run_dir, from where it continues training. 0: it keeps no " \
        "journal there, and its loss ends the job.") \
+  FLAG(bool, standby, false, kRecovery, kCoordinator, kNot, \
+       "This coordinator waits while another one with the same --run_dir " \
+       "leads the job, and continues its training when that one is lost: at " \
+       "once on the same machine, after 30 s without a sign of it on " \
+       "another one. Ends when the job ends.") \
   FLAG(std::string, server_log, "auto", kRecovery, kServer, kToAll, \
        "auto: a parameter server with a --run_dir on a local file system " \
        "logs all updates there, up to 64 MiB in a second. Killed and started " \

@@ -324,6 +324,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(options.coordinator_timeout, ResolveCoordinatorTimeout());
   options.server_return_timeout = absl::GetFlag(FLAGS_server_return_timeout);
   options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
+  options.stands_by = absl::GetFlag(FLAGS_standby);
   ASSIGN_OR_RETURN(
       options.coordinator_return_timeout,
       NotNegative("coordinator_return_timeout",

@@ -79,6 +79,9 @@ struct TaskOptions {
   // 0 if its loss ends the job.
   absl::Duration coordinator_return_timeout = absl::Minutes(2);
 
+  // True if this process leads the job only once no other process does.
+  bool stands_by = false;
+
   // The log of a parameter server, if it has a run_dir for it.
   ServerLogMode server_log = ServerLogMode::kAuto;
   int64_t server_log_bytes_max = int64_t{1} << 30;
