@@ -68,7 +68,7 @@ absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::Run(
   if (kind_ == LoopKind::kTrainOnBatch) {
     RETURN_IF_ERROR(connection_->journal().NoteObstacle(
         "steps on batches of the coordinator"));
-    RETURN_IF_ERROR(synchronous_.BeginRun());
+    RETURN_IF_ERROR(synchronous_.BeginRun(std::nullopt));
   }
   absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
   if (!outcome.ok()) {

@@ -47,10 +47,11 @@ RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
     : connection_(std::move(connection)),
       options_(options),
       pass_step_count_(pass_step_count),
-      steps_into_pass_(connection_->journal().ContinuedStepsIntoPass()),
       synchronous_(connection_.get(), step),
       scheduled_(&connection_->dispatcher(), options.waits, clock) {
   work_.is_synchronous = synchronous_.is_on();
+  const auto continued = connection_->journal().ContinuedPlace();
+  if (continued.has_value()) steps_into_pass_ = continued->steps_into_pass;
 }
 
 RemoteStepLoop::~RemoteStepLoop() {
@@ -70,7 +71,7 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
   bool has_begun = false;
   while (true) {
     connection_->recovery().SaveIfDue();
-    if (!scheduled_.empty() && !synchronous_.is_on()) {
+    if (!scheduled_.empty()) {
       RETURN_IF_ERROR(journal.NoteProgress(PlaceOfResults(),
                                            scheduled_.front_closure_id()));
     }
@@ -95,6 +96,7 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
     if (scheduled_.empty()) break;
     ASSIGN_OR_RETURN(const ScheduledSteps::Results results,
                      scheduled_.TakeFront());
+    synchronous_.NoteFinished();
     if (const absl::Status status = HandOver(results, on_step, &outcome);
         !status.ok()) {
       scheduled_.Abandon().IgnoreError();
@@ -109,12 +111,13 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
 }
 
 absl::Status RemoteStepLoop::BeginRun() {
-  if (!synchronous_.is_on()) {
-    return connection_->journal().BeginRun(PlaceOfResults());
+  TrainingJournal& journal = connection_->journal();
+  std::optional<int> open_round_gradients;
+  if (const auto continued = journal.ContinuedPlace(); continued.has_value()) {
+    open_round_gradients = continued->open_round_gradients;
   }
-  // A successor would not know which closures belong to the open round.
-  RETURN_IF_ERROR(connection_->journal().NoteObstacle("synchronous steps"));
-  return synchronous_.BeginRun();
+  RETURN_IF_ERROR(synchronous_.BeginRun(open_round_gradients));
+  return journal.BeginRun(PlaceOfResults());
 }
 
 absl::Status RemoteStepLoop::HandOver(const ScheduledSteps::Results& results,
@@ -173,7 +176,8 @@ TrainingJournal::Place RemoteStepLoop::PlaceOfResults() const {
   return {.graph_fingerprint = graph_fingerprint_,
           .steps_per_closure = steps_per_closure_,
           .steps_into_pass = steps_into_pass_ - scheduled_.step_count() -
-                             static_cast<int64_t>(kept_.size())};
+                             static_cast<int64_t>(kept_.size()),
+          .open_round_gradients = synchronous_.open_round_gradients()};
 }
 
 void RemoteStepLoop::OnRollback(const void* state) {

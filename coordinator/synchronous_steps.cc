@@ -30,15 +30,18 @@ SynchronousSteps::SynchronousSteps(ClusterConnection* connection,
       gradient_count_(connection->options().rounds.gradient_count),
       variables_(TrainedVariables(step)) {}
 
-absl::Status SynchronousSteps::BeginRun() {
+absl::Status SynchronousSteps::BeginRun(std::optional<int> recorded) {
   if (!is_on()) return absl::OkStatus();
-  // Variables of which a step does not use all gradients have lower counts.
-  ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
-                   connection_->variables().UpdateCounts(variables_));
-  const int64_t count =
-      counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
-  connection_->dispatcher().BeginRound(
-      static_cast<int>(count % gradient_count_));
+  if (recorded.has_value()) {
+    finished_count_ = *recorded;
+  } else {
+    // Variables of which a step does not use all gradients have lower counts.
+    ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
+                     connection_->variables().UpdateCounts(variables_));
+    finished_count_ =
+        counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  }
+  connection_->dispatcher().BeginRound(open_round_gradients());
   return absl::OkStatus();
 }
 

@@ -66,6 +66,13 @@ absl::Status WithRestart(const absl::Status& status) {
              : WithExitCode(status, ExitCode::kRestartMe);
 }
 
+TrainingJournal::Place PlaceOf(const proto::JournalTraining& training) {
+  return {.graph_fingerprint = training.graph_fingerprint(),
+          .steps_per_closure = training.steps_per_closure(),
+          .steps_into_pass = training.steps_into_pass(),
+          .open_round_gradients = training.open_round_gradients()};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingJournal>> TrainingJournal::Open(
@@ -205,9 +212,10 @@ std::optional<TrainingState> TrainingJournal::TakeProgress() {
   return *StateOf(continued_->training());
 }
 
-int64_t TrainingJournal::ContinuedStepsIntoPass() const {
+std::optional<TrainingJournal::Place> TrainingJournal::ContinuedPlace() const {
   absl::MutexLock lock(&mutex_);
-  return continued_.has_value() ? continued_->training().steps_into_pass() : 0;
+  if (!continued_.has_value()) return std::nullopt;
+  return PlaceOf(continued_->training());
 }
 
 void TrainingJournal::SetProgressSource(std::function<std::any()> source) {
@@ -284,6 +292,7 @@ proto::JournalRecord TrainingJournal::RecordOf(const Place& place,
   training->set_next_closure_id(next_closure_id);
   training->set_steps_per_closure(place.steps_per_closure);
   training->set_steps_into_pass(place.steps_into_pass);
+  training->set_open_round_gradients(place.open_round_gradients);
   training->set_graph_fingerprint(place.graph_fingerprint);
   absl::MutexLock lock(&mutex_);
   training->set_fit_number(fit_number_);
@@ -397,10 +406,7 @@ absl::Status TrainingJournal::NoteTrained() {
   {
     absl::MutexLock lock(&mutex_);
     if (continued_.has_value()) {
-      place_ =
-          Place{.graph_fingerprint = continued_->training().graph_fingerprint(),
-                .steps_per_closure = continued_->training().steps_per_closure(),
-                .steps_into_pass = continued_->training().steps_into_pass()};
+      place_ = PlaceOf(continued_->training());
     }
     place = place_;
   }

@@ -80,6 +80,8 @@ class TrainingJournal {
     int steps_per_closure = 1;
     // Steps since the beginning of the pass, whose results were taken.
     int64_t steps_into_pass = 0;
+    // As proto::JournalTraining.open_round_gradients.
+    int open_round_gradients = 0;
   };
 
   // Begins the next coordinator epoch. `identity` is that of a new job, and is
@@ -129,9 +131,9 @@ class TrainingJournal {
   // Returns the state of training to continue from, on the first call while
   // is_continuing().
   std::optional<TrainingState> TakeProgress() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the steps of the pass that an earlier coordinator has taken; 0
-  // unless is_continuing().
-  int64_t ContinuedStepsIntoPass() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the place from which this coordinator continues; unset unless
+  // is_continuing().
+  std::optional<Place> ContinuedPlace() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As TrainingRecovery::SetProgressSource().
   void SetProgressSource(std::function<std::any()> source)

@@ -2,6 +2,7 @@
 // and servers that still run.
 
 #include <any>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/ops/variable_ops.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/testing/status_matchers.h"
 #include "common/core/tensor/tensor.h"
@@ -24,6 +26,7 @@
 #include "common/net/process/exit_code.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
+#include "coordinator/update_rounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/training_state.pb.h"
@@ -46,6 +49,19 @@ Graph CountingStep() {
   return std::move(builder).Build().value();
 }
 
+const VariableHandle kHalved = {"halved", {DType::kFloat32, {}}};
+
+// Its gradient is the variable itself. With SGD and a learning rate of 0.5 each
+// update halves the variable, if the gradients were computed with its value
+// before the update.
+Graph HalvingStep() {
+  GraphBuilder builder(&BuiltinOps(), "halve");
+  const Value x = builder.Parameter("x", {DType::kInt64, {}});
+  ApplyGradient(kHalved, ReadVariable(builder, kHalved));
+  builder.AddResult(Identity(x));
+  return std::move(builder).Build().value();
+}
+
 Graph ReadingStep() {
   GraphBuilder builder(&BuiltinOps(), "read");
   builder.Parameter("x", {DType::kInt64, {}});
@@ -58,21 +74,22 @@ Graph ReadingStep() {
 class Coordinator {
  public:
   static absl::StatusOr<std::unique_ptr<Coordinator>> Begin(
-      TestCluster* cluster, const std::string& journal_dir) {
+      TestCluster* cluster, const std::string& journal_dir,
+      const Graph& step = CountingStep(),
+      const UpdateRounds::Options& rounds = {}) {
     auto coordinator = std::make_unique<Coordinator>();
     ClusterConnection::Options options;
     options.journal_dir = journal_dir;
+    options.rounds = rounds;
     ASSIGN_OR_RETURN(coordinator->strategy_, cluster->Connect(options));
-    proto::VariableSpec spec;
-    spec.set_name(kCounter.name);
-    spec.set_dtype(proto::DT_FLOAT);
-    spec.mutable_shape();
-    spec.mutable_initializer()->mutable_constant()->set_value(0);
-    RETURN_IF_ERROR(coordinator->variables().Create(spec));
+    RETURN_IF_ERROR(coordinator->Create(kCounter, 0));
+    RETURN_IF_ERROR(coordinator->Create(kHalved, 1));
+    RETURN_IF_ERROR(
+        coordinator->variables().SetOptimizer(Sgd({.learning_rate = 0.5})));
     ASSIGN_OR_RETURN(
         coordinator->loop_,
-        coordinator->strategy_->CreateLoop(
-            CountingStep(), Dataset::Range(1000).Repeat(), LoopKind::kTrain));
+        coordinator->strategy_->CreateLoop(step, Dataset::Range(1000).Repeat(),
+                                           LoopKind::kTrain));
     TrainingRecovery* const recovery = coordinator->strategy_->recovery();
     const std::any progress = recovery->TakeContinuedProgress();
     if (const auto* state = std::any_cast<TrainingState>(&progress)) {
@@ -121,12 +138,23 @@ class Coordinator {
   VariableStore& variables() { return strategy_->variables(); }
   ServerRecovery& recovery() { return strategy_->connection()->recovery(); }
 
-  absl::StatusOr<float> Count() {
-    ASSIGN_OR_RETURN(const Tensor count, variables().Read(kCounter.name));
-    return count.scalar<float>();
-  }
+  absl::StatusOr<float> Count() { return Read(kCounter); }
+  absl::StatusOr<float> Halved() { return Read(kHalved); }
 
  private:
+  absl::Status Create(const VariableHandle& variable, double value) {
+    proto::VariableSpec spec;
+    spec.set_name(variable.name);
+    spec.set_dtype(proto::DT_FLOAT);
+    spec.mutable_shape();
+    spec.mutable_initializer()->mutable_constant()->set_value(value);
+    return variables().Create(spec);
+  }
+  absl::StatusOr<float> Read(const VariableHandle& variable) {
+    ASSIGN_OR_RETURN(const Tensor value, variables().Read(variable.name));
+    return value.scalar<float>();
+  }
+
   std::unique_ptr<ParameterServerStrategy> strategy_;
   std::unique_ptr<StepLoop> loop_;
   int64_t step_count_ = 0;
@@ -173,6 +201,24 @@ TEST_F(TrainingJournalTest, StepsAfterThePlaceCountOnce) {
   EXPECT_THAT(second->Count(), IsOkAndHolds(100));
   ASSERT_OK(second->TrainUntil(130));
   EXPECT_THAT(second->Count(), IsOkAndHolds(130));
+}
+
+// Each update needs the gradients of two steps, so 41 steps end inside a round.
+TEST_F(TrainingJournalTest, ASuccessorContinuesTheOpenRound) {
+  TestCluster cluster(2, 1);
+  const auto begin = [&] {
+    return Coordinator::Begin(&cluster, folder_ + "/rounds", HalvingStep(),
+                              {.gradient_count = 2});
+  };
+  ASSERT_OK_AND_ASSIGN(auto first, begin());
+  ASSERT_OK(first->TrainUntil(41));
+  ASSERT_OK(first->TrainUntil(60));
+  EXPECT_THAT(first->Halved(), IsOkAndHolds(std::ldexp(1.0f, -30)));
+  first = nullptr;
+  ASSERT_OK_AND_ASSIGN(const auto second, begin());
+  EXPECT_EQ(second->step_count(), 41);
+  ASSERT_OK(second->TrainUntil(100));
+  EXPECT_THAT(second->Halved(), IsOkAndHolds(std::ldexp(1.0f, -50)));
 }
 
 // The closures of an evaluation have higher ids than the steps that follow.

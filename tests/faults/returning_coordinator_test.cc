@@ -83,6 +83,16 @@ TEST_F(ReturningCoordinatorTest, ContinuesWithinAnEpoch) {
   ExpectEveryStepCountedOnce();
 }
 
+TEST_F(ReturningCoordinatorTest, ContinuesInSync) {
+  Start({"epochs=1", "steps=10000", "backup_workers=0"});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(process(kChief).AwaitLine("after step"));
+    KillCoordinator();
+    ASSERT_OK(process(kChief).AwaitLine("continuing the training"));
+  }
+  ExpectEveryStepCountedOnce();
+}
+
 TEST_F(ReturningCoordinatorTest, ContinuesBetweenEpochs) {
   Start({"epochs=150", "steps=100"});
   for (const char* const line : {"epoch 3", "epoch 40", "epoch 80"}) {

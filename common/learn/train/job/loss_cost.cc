@@ -100,9 +100,8 @@ std::string ServerLossCost(const proto::TrainingJob& job,
 
 std::string CoordinatorLossCost(const proto::TrainingJob& job,
                                 absl::Duration return_timeout) {
-  const auto& strategy = job.strategy().parameter_server();
-  if (return_timeout <= absl::ZeroDuration() || strategy.dispatch_batches() ||
-      strategy.synchronous()) {
+  if (return_timeout <= absl::ZeroDuration() ||
+      job.strategy().parameter_server().dispatch_batches()) {
     return "a lost coordinator ends the job";
   }
   return absl::StrCat("a lost coordinator that is back within ",
