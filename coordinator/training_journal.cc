@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/system/host_name.h"
 #include "common/core/system/log.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/process/exit_code.h"
 #include "coordinator/closure_dispatcher.h"
+#include "coordinator/journal/timeline_record.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
@@ -162,14 +164,13 @@ absl::Status TrainingJournal::Begin(
       state = *continued_;
       repeated_id_max_ = newest_step_id;
       fit_number_ = continued_->training().fit_number();
-      dispatcher->timeline().Note(
-          LogSeverity::kInfo,
+      dispatcher->timeline().Continue(
+          TimelineOf(continued_->timeline()),
           absl::StrCat("continuing the training of the last coordinator (",
                        continued_->opened_by(), ") in epoch ",
                        continued_->training().state().epoch() + 1,
                        " after step ",
-                       continued_->training().state().step_in_epoch()),
-          {});
+                       continued_->training().state().step_in_epoch()));
     }
     dispatcher->LimitLowWaterMark(continued_.has_value()
                                       ? continued_->training().next_closure_id()
@@ -295,6 +296,7 @@ proto::JournalRecord TrainingJournal::RecordOf(const Place& place,
   training->set_open_round_gradients(place.open_round_gradients);
   training->set_graph_fingerprint(place.graph_fingerprint);
   absl::MutexLock lock(&mutex_);
+  AddTimeline(&record);
   training->set_fit_number(fit_number_);
   training->mutable_server_shard_counts()->Assign(shard_counts_.begin(),
                                                   shard_counts_.end());
@@ -304,6 +306,14 @@ proto::JournalRecord TrainingJournal::RecordOf(const Place& place,
                                      kTensorBytesMax >> 20, " MiB of tensors"));
   }
   return record;
+}
+
+void TrainingJournal::AddTimeline(proto::JournalRecord* record) {
+  proto::JournalTimeline* const timeline = record->mutable_timeline();
+  *timeline = RecordOfTimeline(dispatcher_->timeline().status(), absl::Now());
+  if (timeline->event_count() != durable_event_count_) return;
+  timeline->clear_events();
+  timeline->set_keeps_events(true);
 }
 
 bool TrainingJournal::AddTensors(const TrainingState& state,
@@ -362,6 +372,7 @@ absl::Status TrainingJournal::BeginRun(const Place& place) {
   has_obstacle_ = !record.has_training();
   last_record_ = options_.clock->Now();
   durable_id_ = next;
+  durable_event_count_ = record.timeline().event_count();
   return absl::OkStatus();
 }
 
@@ -382,8 +393,10 @@ absl::Status TrainingJournal::NoteProgress(const Place& place,
   proto::JournalRecord record =
       RecordOf(place, next_closure_id, /*is_progress=*/true);
   if (!record.has_training()) return Write(record);
-  const auto on_durable = [this, next_closure_id] {
+  const int64_t event_count = record.timeline().event_count();
+  const auto on_durable = [this, next_closure_id, event_count] {
     absl::MutexLock lock(&mutex_);
+    durable_event_count_ = event_count;
     durable_id_ = std::max(durable_id_, next_closure_id);
     dispatcher_->LimitLowWaterMark(durable_id_);
   };

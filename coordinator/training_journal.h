@@ -179,6 +179,10 @@ class TrainingJournal {
   // out the history if `is_progress`, which the last record has.
   proto::JournalRecord RecordOf(const Place& place, uint64_t next_closure_id,
                                 bool is_progress) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds what has happened to tasks, and only how much that is if the newest
+  // record has it.
+  void AddTimeline(proto::JournalRecord* record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the tensors of callbacks. Returns false if they are too large.
   bool AddTensors(const TrainingState& state, proto::JournalTraining* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -213,6 +217,8 @@ class TrainingJournal {
   absl::Time last_record_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // The first closure after the newest durable place.
   uint64_t durable_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The number of events in the newest durable record; -1 before the first.
+  int64_t durable_event_count_ ABSL_GUARDED_BY(mutex_) = -1;
   // The callback tensors of the newest record with tensors.
   std::vector<Tensor> recorded_tensors_ ABSL_GUARDED_BY(mutex_);
 

@@ -110,6 +110,14 @@ void MergeJournalRecord(const proto::JournalRecord& change,
   }
   if (!change.obstacle().empty()) state->set_obstacle(change.obstacle());
   if (change.has_end()) *state->mutable_end() = change.end();
+  if (change.has_timeline()) {
+    const auto earlier = state->timeline().events();
+    *state->mutable_timeline() = change.timeline();
+    if (change.timeline().keeps_events()) {
+      *state->mutable_timeline()->mutable_events() = earlier;
+    }
+    state->mutable_timeline()->clear_keeps_events();
+  }
   if (!change.opened_by().empty()) state->set_opened_by(change.opened_by());
 }
 

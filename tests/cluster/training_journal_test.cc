@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
@@ -19,11 +20,15 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/core/system/log.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/step_loop.h"
 #include "common/learn/train/checkpoints/training_state.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/status/run_timeline.h"
+#include "common/net/status/status_report.h"
+#include "coordinator/closure_dispatcher.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "coordinator/update_rounds.h"
@@ -136,6 +141,9 @@ class Coordinator {
 
   int64_t step_count() const { return step_count_; }
   VariableStore& variables() { return strategy_->variables(); }
+  RunTimeline& timeline() {
+    return strategy_->connection()->dispatcher().timeline();
+  }
   ServerRecovery& recovery() { return strategy_->connection()->recovery(); }
 
   absl::StatusOr<float> Count() { return Read(kCounter); }
@@ -201,6 +209,26 @@ TEST_F(TrainingJournalTest, StepsAfterThePlaceCountOnce) {
   EXPECT_THAT(second->Count(), IsOkAndHolds(100));
   ASSERT_OK(second->TrainUntil(130));
   EXPECT_THAT(second->Count(), IsOkAndHolds(130));
+}
+
+TEST_F(TrainingJournalTest, TheTimelineOfTheRunContinues) {
+  ASSERT_OK(first_->TrainUntil(40));
+  first_->timeline().Note(LogSeverity::kInfo, "something happened",
+                          {.pause = absl::Seconds(1)});
+  ASSERT_OK(first_->TrainUntil(60));
+  const absl::Time begun_at = first_->timeline().status().begun_at;
+  ASSERT_OK_AND_ASSIGN(auto second, BeginSecond());
+  // Its successor has the events from the first record of the second.
+  second = nullptr;
+  ASSERT_OK_AND_ASSIGN(const auto third, Begin());
+  const TimelineStatus timeline = third->timeline().status();
+  EXPECT_LT(absl::AbsDuration(timeline.begun_at - begun_at),
+            absl::Milliseconds(1));
+  ASSERT_EQ(timeline.events.size(), 2u);
+  EXPECT_EQ(timeline.events[0].text, "something happened");
+  EXPECT_THAT(timeline.events[1].text, HasSubstr("continuing the training"));
+  EXPECT_EQ(timeline.events[0].cost, absl::Seconds(1));
+  EXPECT_GT(timeline.events[1].cost, absl::ZeroDuration());
 }
 
 // Each update needs the gradients of two steps, so 41 steps end inside a round.

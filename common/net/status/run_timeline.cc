@@ -55,10 +55,28 @@ RunTimeline::RunTimeline(Clock* clock)
 void RunTimeline::Begin(int worker_count) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  if (begun_at_ <= now) return;
+  if (std::exchange(has_begun_, true)) return;
+  worker_count_ = std::max(1, worker_count);
+  if (begun_at_ <= now) return;  // An earlier process had begun.
   begun_at_ = now;
   begun_on_calendar_ = absl::Now();
-  worker_count_ = std::max(1, worker_count);
+}
+
+void RunTimeline::Continue(const TimelineStatus& earlier,
+                           const std::string& text) {
+  const absl::Time now = clock_->Now();
+  absl::Duration elapsed;
+  {
+    absl::MutexLock lock(&mutex_);
+    // Clocks of machines may differ.
+    elapsed = std::max(earlier.elapsed, absl::Now() - earlier.begun_at);
+    begun_at_ = now - elapsed;
+    begun_on_calendar_ = earlier.begun_at;
+    cost_ = earlier.lost;
+    event_count_ = earlier.event_count;
+    events_ = {earlier.events.begin(), earlier.events.end()};
+  }
+  Note(LogSeverity::kInfo, text, {.pause = elapsed - earlier.elapsed});
 }
 
 void RunTimeline::AddEarlier(std::vector<RunEvent> events) {

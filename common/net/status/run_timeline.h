@@ -50,6 +50,12 @@ class RunTimeline {
   // Training can begin, with so many workers. Later calls have no effect.
   void Begin(int worker_count) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Continues the timeline of an earlier process of the run, which had it like
+  // this. The time since then is the cost of an event with this text. Call it
+  // before Begin().
+  void Continue(const TimelineStatus& earlier, const std::string& text)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Adds events from before this process took part in the run, in front of all
   // others. They do not count in the goodput of this process.
   void AddEarlier(std::vector<RunEvent> events) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -74,6 +80,7 @@ class RunTimeline {
   Clock* const clock_;
 
   mutable absl::Mutex mutex_;
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;  // Begin() was called.
   absl::Time begun_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   absl::Time begun_on_calendar_ ABSL_GUARDED_BY(mutex_);
   std::deque<RunEvent> events_ ABSL_GUARDED_BY(mutex_);

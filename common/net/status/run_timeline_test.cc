@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/core/system/clock.h"
 #include "common/net/status/status_report.h"
@@ -102,6 +103,27 @@ TEST_F(RunTimelineTest, EarlierEventsComeFirst) {
   ASSERT_EQ(status.events.size(), 2u);
   EXPECT_EQ(status.events[0].text, "first");
   EXPECT_EQ(status.goodput, 1);
+}
+
+TEST_F(RunTimelineTest, ContinuesThatOfAnEarlierProcess) {
+  const absl::Time begun_at = absl::Now() - absl::Seconds(100);
+  timeline_.Continue({.events = {{.time = begun_at,
+                                  .text = "first",
+                                  .cost = absl::Seconds(8)}},
+                      .event_count = 3,
+                      .begun_at = begun_at,
+                      .elapsed = absl::Seconds(90),
+                      .lost = absl::Seconds(10)},
+                     "continuing");
+  timeline_.Begin(2);
+  const TimelineStatus status = timeline_.status();
+  EXPECT_EQ(status.begun_at, begun_at);
+  EXPECT_EQ(status.event_count, 4);
+  ASSERT_EQ(status.events.size(), 2u);
+  EXPECT_EQ(status.events[0].text, "first");
+  // Ten seconds passed between the two processes.
+  EXPECT_NEAR(absl::ToDoubleSeconds(status.events[1].cost), 10, 1);
+  EXPECT_NEAR(status.goodput, 0.8, 0.01);
 }
 
 TEST_F(RunTimelineTest, IsPartOfTheStatusOfTheProcess) {
