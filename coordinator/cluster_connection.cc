@@ -537,6 +537,17 @@ void ClusterConnection::Interrupt() {
 }
 
 absl::Status ClusterConnection::WithLoss(const absl::Status& status) const {
+  bool is_handing_over = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_handing_over = is_handing_over_;
+  }
+  if (is_handing_over && !status.ok()) {
+    return WithExitCode(
+        absl::AbortedError("this coordinator was drained, and the next one "
+                           "continues the job"),
+        ExitCode::kRestartMe);
+  }
   const ExitCode code = ExitCodeOf(status);
   // A late task may have started when this process is restarted, and a lost
   // server may have returned.

@@ -165,15 +165,18 @@ class ClusterConnection {
   void Interrupt();
 
   // Returns the status with which the process ends if training ended with
-  // `status`. Describes the loss if a signal ended training while a parameter
-  // server was lost. Has exit code kRestartMe if training failed because no
-  // worker is connected, or not every parameter server, or because a parameter
-  // server could not be reached or was replaced.
-  absl::Status WithLoss(const absl::Status& status) const;
+  // `status`. Has exit code kRestartMe if the job was handed over. Describes
+  // the loss if a signal ended training while a parameter server was lost. Has
+  // exit code kRestartMe if training failed because no worker is connected, or
+  // not every parameter server, or because a parameter server could not be
+  // reached or was replaced.
+  absl::Status WithLoss(const absl::Status& status) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
   // the coordinator ends with an error. Logs tasks that cannot be reached
-  // within a few seconds. Idempotent.
+  // within a few seconds. Idempotent. Has no effect on a job that was handed
+  // over, unless training ended with success.
   void EndJob(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns a line for each task, such as "worker 0 localhost:20001 incarnation
@@ -195,6 +198,9 @@ class ClusterConnection {
   absl::Status OpenVariables(uint64_t generation);
   // See JobControl::RequestDrain().
   void Drain(TaskId task, JobControl::Done done);
+  // Ends this process, and lets the other tasks wait for the next coordinator.
+  //   kFailedPrecondition  it could not continue the job
+  absl::Status HandOver() ABSL_LOCKS_EXCLUDED(mutex_);
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;
@@ -256,6 +262,7 @@ class ClusterConnection {
   ServerCopies* servers_for_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   ServerRecovery* recovery_for_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_handing_over_ ABSL_GUARDED_BY(mutex_) = false;
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".
   std::vector<std::string> held_ ABSL_GUARDED_BY(mutex_);
 

@@ -42,13 +42,16 @@ void LogUnreachedTasks(const std::map<TaskId, absl::Status>& untold) {
 }  // namespace
 
 void ClusterConnection::EndJob(const absl::Status& status) {
+  bool is_handed_over = false;
   {
     absl::MutexLock lock(&mutex_);
     if (ended_) return;
     ended_ = true;
+    is_handed_over = is_handing_over_ && !status.ok();
   }
   servers_->ExpectEnd();
   watch_->ExpectEnd();
+  if (is_handed_over) return;
   const ExitCode exit_code = ExitCodeOfOthers(ExitCodeOf(status));
   // A successor must not continue a job that some tasks believe to be over.
   journal_->NoteEnd(static_cast<int>(exit_code), status.message());

@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/system/log.h"
 #include "common/core/system/metrics.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/job_control.h"
@@ -94,7 +97,11 @@ void ClusterConnection::AddStatus(StatusReport* report) const {
 
 void ClusterConnection::Drain(TaskId task, JobControl::Done done) {
   absl::Status refusal;
-  if (task.type != TaskType::kWorker) {
+  if (task.type == TaskType::kChief) {
+    const absl::Status handed_over = HandOver();
+    if (handed_over.ok()) return done(std::string());
+    refusal = handed_over;
+  } else if (task.type != TaskType::kWorker) {
     refusal = absl::FailedPreconditionError(absl::StrCat(
         "cannot drain ", task.ToString(), ": only workers can leave a running ",
         "job. To move variables to other servers, stop the job and start it "
@@ -112,6 +119,19 @@ void ClusterConnection::Drain(TaskId task, JobControl::Done done) {
     return;
   }
   done(refusal);
+}
+
+absl::Status ClusterConnection::HandOver() {
+  RETURN_IF_ERROR(journal_->CheckContinuable());
+  {
+    absl::MutexLock lock(&mutex_);
+    is_handing_over_ = true;
+  }
+  LOG(INFO) << "this coordinator ends; workers and parameter servers wait "
+            << absl::FormatDuration(options_.coordinator_return_timeout)
+            << " for the next one";
+  Interrupt();
+  return absl::OkStatus();
 }
 
 std::vector<std::string> ClusterConnection::DescribeTasks() const {

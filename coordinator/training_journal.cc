@@ -455,6 +455,24 @@ absl::Status TrainingJournal::NoteObstacle(absl::string_view what) {
   return absl::OkStatus();
 }
 
+absl::Status TrainingJournal::CheckContinuable() const {
+  absl::string_view lack;
+  absl::MutexLock lock(&mutex_);
+  if (!is_kept()) {
+    lack =
+        "this coordinator keeps no journal (--run_dir on a disk, and "
+        "--coordinator_return_timeout)";
+  } else if (!place_.has_value()) {
+    lack = "training has not begun";
+  } else if (has_obstacle_) {
+    lack = "what it does now cannot be repeated";
+  } else {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("another coordinator could not continue the job: ", lack));
+}
+
 void TrainingJournal::NoteEnd(int exit_code, absl::string_view reason) {
   if (!is_kept()) return;
   proto::JournalRecord change;

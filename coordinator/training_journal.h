@@ -168,6 +168,10 @@ class TrainingJournal {
   //   kFailedPrecondition  is_continuing(); exit code kRestartMe
   absl::Status NoteObstacle(absl::string_view what) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns OK if a successor could continue training now.
+  //   kFailedPrecondition  says why it could not
+  absl::Status CheckContinuable() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Records that this coordinator ends the job.
   void NoteEnd(int exit_code, absl::string_view reason);
 

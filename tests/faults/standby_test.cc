@@ -32,8 +32,11 @@ class StandbyTest : public testing::Test {
   // Starts the tasks and, once training has begun, another coordinator, which
   // stands by.
   void Start(int epochs) {
-    flags_ = {"--run_dir", cluster_->run_dir(), "--set",
-              absl::StrCat("epochs=", epochs)};
+    for (const std::string& flag :
+         {std::string("--run_dir"), cluster_->run_dir(), std::string("--set"),
+          absl::StrCat("epochs=", epochs)}) {
+      flags_.push_back(flag);
+    }
     ASSERT_OK(cluster_->StartAll(flags_));
     ASSERT_OK(cluster_->process(kChief).AwaitLine("end of epoch 3"));
     StandBy();
@@ -88,6 +91,25 @@ TEST_F(StandbyTest, TakesOverFromACoordinatorThatWasStopped) {
   ExpectEndsWith(*leader_, 143);
   ASSERT_OK(standby().AwaitLine("this one continues the job"));
   ASSERT_OK(standby().AwaitLine("waiting for"));
+}
+
+TEST_F(StandbyTest, ADrainedCoordinatorHandsOver) {
+  flags_ = {"--status_port=0", "--control_port=0"};
+  Start(300);
+  const std::string output = leader_->output();
+  const size_t begin = output.find("http://");
+  ASSERT_NE(begin, std::string::npos) << output;
+  const std::string address =
+      output.substr(begin, output.find('\n', begin) - begin);
+  ASSERT_OK_AND_ASSIGN(
+      const auto control,
+      ProcessUnderTest::Start({"deploy/musterctl/musterctl", "drain", "chief:0",
+                               absl::StrCat("--status=", address)}));
+  ExpectEndsWith(*control, 0);
+  ExpectEndsWith(*leader_, 138);
+  ASSERT_OK(standby().AwaitLine("continuing the training"));
+  ExpectEndsWith(standby(), 0);
+  EXPECT_THAT(standby().output(), HasSubstr("every step counted once: "));
 }
 
 TEST_F(StandbyTest, NeedsAJournal) {
