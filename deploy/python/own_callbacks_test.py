@@ -152,6 +152,19 @@ class OwnCallbacksTest(unittest.TestCase):
         self.assertEqual(history.history["val_score"], [1.0, 3.0, 2.0, 1.0])
         self.assertEqual(own.calls[-2], wanted.calls[-2])
 
+    def test_early_stopping_says_when_it_stopped(self):
+        def callbacks():
+            return [keras.callbacks.EarlyStopping("loss", min_delta=1.0, patience=2,
+                                                  restore_best_weights=True)]
+
+        (wanted, (stopped,), keras_history), (own, (own_stopped,), history) = self.fit_both(
+            callbacks, epochs=6)
+        self.assertEqual(history.epoch, keras_history.epoch)
+        for name in ("stopped_epoch", "best_epoch", "wait", "restore_best_weights"):
+            self.assertEqual(getattr(own_stopped, name), getattr(stopped, name), name)
+        self.assertAlmostEqual(own_stopped.best, stopped.best, places=5)
+        self.assert_same_weights(own, wanted)
+
     def test_callbacks_end_training(self):
         def callbacks():
             model_stops = keras.callbacks.LambdaCallback()

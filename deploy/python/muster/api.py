@@ -9,9 +9,9 @@ import tempfile
 import time
 import warnings
 
-from muster.callbacks import (check, checkpoint_patterns, flatten, group_folder, is_history, is_own,
-                              own_groups)
-from muster.clusters import Job, Local, following, job_command
+from muster.callbacks import (check, checkpoint_patterns, fill_early_stopping, flatten,
+                              group_folder, is_history, is_own, own_groups)
+from muster.clusters import Job, Local, following
 from muster.commands import launch_name
 from muster.errors import MusterError
 from muster.executables import find_launch
@@ -279,6 +279,7 @@ def _run(command, folder, run):
             run.stream.remove()
     _rewrite_checkpoints(run.written, run.callbacks, run.since)
     _fill(run.history, run.model, run.params, _load_result(run.written, folder))
+    fill_early_stopping(run.callbacks, run.model, run.history)
     if own is not None:
         own.end({name: values[-1] for name, values in run.history.history.items()})
 
@@ -412,8 +413,10 @@ def write_job(model, x=None, y=None, *, folder, sample_weight=None, validation_d
     if own:
         raise ValueError(f"callbacks has {', '.join(own)}: Python code runs in the process that "
                          "calls fit(), and a written job has none")
-    job, *_ = _write(os.path.abspath(folder), model, x, y, sample_weight, validation_data, known)
-    print(shlex.join(job_command(launch_name(), job, known.workers, known.ps)))
+    folder = os.path.abspath(folder)
+    job, *_, outputs = _write(folder, model, x, y, sample_weight, validation_data, known)
+    run = Job(launch_name(), job, folder, False, False, tuple(outputs))
+    print(shlex.join(run.command(known.workers, known.ps)))
     return job
 
 

@@ -132,6 +132,27 @@ def flatten(callbacks):
     return [callbacks]
 
 
+def fill_early_stopping(callbacks, model, history):
+    """Sets the attributes that EarlyStopping has after Keras' fit(), such as `stopped_epoch`.
+
+    The callback sees the history again, without its effects on weights. One whose monitored
+    value is not there for each epoch is left alone.
+    """
+    for callback in callbacks:
+        if not _is_of_keras(callback) or type(callback).__name__ != "EarlyStopping":
+            continue
+        values = history.history.get(callback.monitor, ())
+        if len(values) != len(history.epoch):
+            continue
+        settings = {name: getattr(callback, name) for name in ("restore_best_weights", "verbose")}
+        callback.restore_best_weights, callback.verbose = False, 0
+        callback.set_model(model)
+        callback.on_train_begin()
+        for epoch, value in zip(history.epoch, values):
+            callback.on_epoch_end(epoch, {callback.monitor: value})
+        vars(callback).update(settings)
+
+
 def is_history(callback):
     kind = type(callback)
     return kind.__module__.split(".")[0] == "keras" and kind.__name__ == "History"

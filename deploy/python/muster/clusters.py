@@ -23,7 +23,7 @@ class Job:
     Attributes:
       launch: path of the executable.
       path: of the job file.
-      folder: of the run.
+      folder: of the run, or of a written job.
       is_temporary: True if the user has not named the folder.
       needs_shared_folder: True if this process exchanges files with the tasks while they run.
       output_folders: where callbacks write, which parameter servers must be allowed to do.
@@ -38,7 +38,7 @@ class Job:
 
     def command(self, workers, ps):
         """Returns the arguments of `launch` that each way to run the job begins with."""
-        command = job_command(self.launch, self.path, workers, ps)
+        command = [self.launch, f"--job={self.path}", f"--workers={workers}", f"--ps={ps}"]
         if not ps or not self.output_folders:
             return command
         roots = [os.getcwd(), self.folder, *self.output_folders]
@@ -232,11 +232,6 @@ def follow_kubernetes(folder):
     """Returns the command that submits and shows a job whose manifests are in a folder."""
     # Without -I, which would hide the modules beside the program.
     return [sys.executable, "-S", os.path.join(_HERE, "follow_kubernetes.py"), folder]
-
-
-def job_command(launch, job, workers, ps):
-    """Returns the command that runs a job file on this machine."""
-    return [launch, f"--job={job}", f"--workers={workers}", f"--ps={ps}"]
 
 
 def output(command):
