@@ -26,7 +26,7 @@ absl::Status CheckStandby(const TaskOptions& options) {
   if (CoordinatorJournalDir(options).empty()) {
     return absl::InvalidArgumentError(
         "--standby needs the --run_dir of the coordinator that leads the job, "
-        "on a disk that both see, and a --coordinator_return_timeout above 0");
+        "which both must see, and a --coordinator_return_timeout above 0");
   }
   return absl::OkStatus();
 }

@@ -460,7 +460,7 @@ absl::Status TrainingJournal::CheckContinuable() const {
   absl::MutexLock lock(&mutex_);
   if (!is_kept()) {
     lack =
-        "this coordinator keeps no journal (--run_dir on a disk, and "
+        "this coordinator keeps no journal (--run_dir, and "
         "--coordinator_return_timeout)";
   } else if (!place_.has_value()) {
     lack = "training has not begun";

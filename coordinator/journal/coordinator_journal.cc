@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_message.h"
+#include "common/core/system/log.h"
 #include "coordinator/journal/journal_file.h"
 
 namespace muster {
@@ -49,12 +50,15 @@ std::string ToString(const FileName& name) {
   return absl::StrFormat("%s%06d.%06d", kNamePrefix, name.epoch, name.part);
 }
 
-// Returns the journal's files in the folder, the newest first.
+// Returns the journal's files in the folder, the newest first. A folder that
+// does not exist has none.
 absl::StatusOr<std::vector<FileName>> ListFiles(Disk* disk,
                                                 absl::string_view folder) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, disk->List(folder));
+  const absl::StatusOr<std::vector<std::string>> names = disk->List(folder);
+  if (absl::IsNotFound(names.status())) return std::vector<FileName>();
+  RETURN_IF_ERROR(names.status());
   std::vector<FileName> files;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     if (const std::optional<FileName> parsed = ParseName(name)) {
       files.push_back(*parsed);
     }
@@ -124,9 +128,7 @@ void MergeJournalRecord(const proto::JournalRecord& change,
 absl::StatusOr<std::unique_ptr<CoordinatorJournal>> CoordinatorJournal::Open(
     Options options) {
   Disk* const disk = options.disk;
-  if (disk->CreatesAtomically(options.folder)) {
-    return absl::UnimplementedError("objects cannot grow");
-  }
+  const bool is_object_store = disk->CreatesAtomically(options.folder);
   RETURN_IF_ERROR(disk->MakeFolder(options.folder));
   proto::JournalRecord opening;
   opening.set_opened_by(options.opened_by);
@@ -141,8 +143,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorJournal>> CoordinatorJournal::Open(
     // Another coordinator has this epoch.
     if (absl::IsAlreadyExists(created)) continue;
     RETURN_IF_ERROR(created);
-    ASSIGN_OR_RETURN(std::unique_ptr<AppendableFile> file,
-                     disk->AppendFile(path));
+    std::unique_ptr<AppendableFile> file;
+    if (!is_object_store) {
+      ASSIGN_OR_RETURN(file, disk->AppendFile(path));
+    }
     return std::unique_ptr<CoordinatorJournal>(
         new CoordinatorJournal(std::move(options), epoch, std::move(file)));
   }
@@ -168,12 +172,11 @@ std::string CoordinatorJournal::PathOf(uint64_t epoch, int part) const {
 
 absl::StatusOr<std::optional<proto::JournalEnd>> CoordinatorJournal::ReadEnd(
     Disk* disk, const std::string& folder) {
-  const absl::StatusOr<std::optional<proto::JournalRecord>> state =
-      ReadNewest(disk, folder, std::numeric_limits<uint64_t>::max());
-  if (absl::IsNotFound(state.status())) return std::nullopt;  // No journal.
-  RETURN_IF_ERROR(state.status());
-  if (!state->has_value() || !(*state)->has_end()) return std::nullopt;
-  return (*state)->end();
+  ASSIGN_OR_RETURN(
+      const std::optional<proto::JournalRecord> state,
+      ReadNewest(disk, folder, std::numeric_limits<uint64_t>::max()));
+  if (!state.has_value() || !state->has_end()) return std::nullopt;
+  return state->end();
 }
 
 absl::StatusOr<std::optional<proto::JournalRecord>>
@@ -212,7 +215,7 @@ absl::Status CoordinatorJournal::Write(const proto::JournalRecord& change) {
     absl::MutexLock lock(&mutex_);
     pending_.reset();
   }
-  return Append(change);
+  return Append(change, /*may_fail=*/false);
 }
 
 void CoordinatorJournal::WriteLater(proto::JournalRecord change,
@@ -242,21 +245,40 @@ void CoordinatorJournal::RunLoop() {
     }
     // A Write() has dropped it.
     if (!pending.has_value()) continue;
-    if (Append(pending->change).ok()) pending->on_durable();
+    // The next record replaces an object, and must not follow a part of one.
+    const bool may_fail = file_ == nullptr;
+    if (Append(pending->change, may_fail).ok()) pending->on_durable();
   }
 }
 
-absl::Status CoordinatorJournal::Append(const proto::JournalRecord& change) {
+absl::Status CoordinatorJournal::Append(const proto::JournalRecord& change,
+                                        bool may_fail) {
   RETURN_IF_ERROR(status());
-  const absl::Status appended = AppendToFile(change);
+  const absl::Status appended = AddToFile(change);
   if (appended.ok()) return appended;
   const absl::Status failure = WithMessage(
       appended,
       absl::StrCat("the journal of the coordinator cannot be written to ",
                    options_.folder, ": ", appended.message()));
+  if (may_fail) {
+    LOG(WARNING) << failure.message();
+    return failure;
+  }
   absl::MutexLock lock(&mutex_);
   status_ = failure;
   return failure;
+}
+
+absl::Status CoordinatorJournal::AddToFile(const proto::JournalRecord& change) {
+  if (file_ != nullptr) return AppendToFile(change);
+  MergeJournalRecord(change, &state_);
+  return PutState();
+}
+
+absl::Status CoordinatorJournal::PutState() {
+  state_.set_opened_by(options_.opened_by);
+  return ReplaceFile(options_.disk, PathOf(epoch_, part_),
+                     FrameJournalRecord(state_.SerializeAsString()));
 }
 
 absl::Status CoordinatorJournal::AppendToFile(

@@ -25,9 +25,12 @@ namespace muster {
 // The first file of an epoch is created exclusively, so two coordinators never
 // have the same epoch. A file that has grown to file_bytes_max is followed by
 // another one that begins with the whole state, or grows to twice that state.
+// In an object store, where files cannot grow, each record replaces the file of
+// the epoch with the whole state.
 //
 // After an error of the disk every further call returns that error, because
-// what was written may be lost.
+// what was written may be lost. A state that could not be put into an object
+// store in the background is only logged: the next one replaces it.
 //
 // Thread-safe.
 class CoordinatorJournal {
@@ -42,7 +45,7 @@ class CoordinatorJournal {
   };
 
   // Begins the next coordinator epoch of the folder, which it creates.
-  //   kUnimplemented  the disk cannot append to files, as object stores
+  //   kUnimplemented  the object store cannot create objects exclusively
   //   others          the folder cannot be read or written
   static absl::StatusOr<std::unique_ptr<CoordinatorJournal>> Open(
       Options options);
@@ -99,6 +102,11 @@ class CoordinatorJournal {
 
   CoordinatorJournal(Options options, uint64_t epoch,
                      std::unique_ptr<AppendableFile> file);
+  // Appends a record to the file, or replaces the object.
+  absl::Status AddToFile(const proto::JournalRecord& change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+  // Puts the whole state into the object store.
+  absl::Status PutState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
   // Returns the state that the newest coordinator of an epoch below `epoch_end`
   // has recorded. Lists the folder again if a file was removed meanwhile.
@@ -107,7 +115,7 @@ class CoordinatorJournal {
       int attempt = 1);
   std::string PathOf(uint64_t epoch, int part) const;
   void RunLoop() ABSL_LOCKS_EXCLUDED(writing_, mutex_);
-  absl::Status Append(const proto::JournalRecord& change)
+  absl::Status Append(const proto::JournalRecord& change, bool may_fail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AppendToFile(const proto::JournalRecord& change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
@@ -123,6 +131,7 @@ class CoordinatorJournal {
 
   // Held while a record is written.
   absl::Mutex writing_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Null in an object store.
   std::unique_ptr<AppendableFile> file_ ABSL_GUARDED_BY(writing_);
   int part_ ABSL_GUARDED_BY(writing_) = 0;
   // The size of the whole state at the beginning of the file.

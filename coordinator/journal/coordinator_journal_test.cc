@@ -1,6 +1,7 @@
 #include "coordinator/journal/coordinator_journal.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,7 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "common/core/base/testing/status_matchers.h"
+#include "common/io/storage/testing/s3_server.h"
 #include "common/io/storage/testing/simulated_disk.h"
 #include "coordinator/journal/journal_file.h"
 #include "gmock/gmock.h"
@@ -20,6 +23,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 constexpr char kFolder[] = "run/journal";
 
@@ -228,6 +232,31 @@ TEST(MergeJournalRecordTest, APlaceEndsAnObstacle) {
   EXPECT_EQ(state.training().state().step_in_epoch(), 1);
   MergeJournalRecord(Step(2), &state);
   EXPECT_EQ(state.obstacle(), "");
+}
+
+TEST(CoordinatorJournalTest, AnObjectStoreHasTheWholeState) {
+  ASSERT_OK_AND_ASSIGN(const auto server, S3Server::Start());
+  for (const auto& [name, value] : server->Environment()) {
+    setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+  }
+  const auto open = [] {
+    return CoordinatorJournal::Open(
+        {.folder = "s3://bucket/run/journal", .opened_by = "process 1"});
+  };
+  ASSERT_OK_AND_ASSIGN(const auto first, open());
+  ASSERT_OK(first->Begin(Job()));
+  ASSERT_OK(first->Write(Step(5)));
+  ASSERT_OK_AND_ASSIGN(const auto second, open());
+  EXPECT_EQ(second->epoch(), 2u);
+  EXPECT_EQ(StepOf(*second), 5);
+  absl::Notification is_durable;
+  first->WriteLater(Step(6), [&] { is_durable.Notify(); });
+  ASSERT_TRUE(is_durable.WaitForNotificationWithTimeout(absl::Seconds(60)));
+  EXPECT_EQ(StepOf(*second), 6);
+  ASSERT_OK(second->Begin(Job()));
+  EXPECT_THAT(server->Objects(),
+              ElementsAre(Pair("run/journal/epoch-000002.000000",
+                               HasSubstr("process 1"))));
 }
 
 }  // namespace

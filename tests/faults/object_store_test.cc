@@ -161,6 +161,22 @@ TEST_F(ObjectStoreTest, DataAndResultsCanBeInTheStore) {
               HasSubstr("--run_dir=s3://bucket/run/results holds the results"));
 }
 
+// The journal is in the store, too.
+TEST_F(ObjectStoreTest, AReturningCoordinatorContinuesBetweenTwoSteps) {
+  cluster_->set_program("tests/faults/fit_counting_program");
+  const std::vector<std::string> flags = {
+      absl::StrCat("--run_dir=", kStore, "/counted"), "--set", "epochs=60"};
+  for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1, kChief}) {
+    ASSERT_OK(cluster_->Start(task, flags, environment_));
+  }
+  AwaitLine("end of epoch 10");
+  Kill(kChief);
+  ASSERT_OK(cluster_->Start(kChief, flags, environment_));
+  AwaitLine("continuing the training of the last coordinator");
+  AwaitLine("every step counted once: 6000");
+  ExpectChiefEndsWith(0);
+}
+
 // The logs of the tasks stay on the machine.
 TEST_F(ObjectStoreTest, LaunchLeavesItsResultsInTheStore) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/launched");

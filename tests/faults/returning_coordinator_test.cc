@@ -84,7 +84,7 @@ TEST_F(ReturningCoordinatorTest, ContinuesWithinAnEpoch) {
 }
 
 TEST_F(ReturningCoordinatorTest, ContinuesInSync) {
-  Start({"epochs=1", "steps=10000", "backup_workers=0"});
+  Start({"epochs=1", "steps=6000", "backup_workers=0"});
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(process(kChief).AwaitLine("after step"));
     KillCoordinator();

@@ -368,9 +368,8 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
 
 std::string CoordinatorJournalDir(const TaskOptions& options) {
   // Another process would not find a folder that was not named.
-  const bool has_lasting_folder = !options.run_dir.empty() &&
-                                  !options.has_temporary_run_dir &&
-                                  !IsObjectUrl(options.run_dir);
+  const bool has_lasting_folder =
+      !options.run_dir.empty() && !options.has_temporary_run_dir;
   return has_lasting_folder &&
                  options.coordinator_return_timeout > absl::ZeroDuration()
              ? JoinPath(options.run_dir, "journal")
