@@ -232,7 +232,7 @@ Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
       absl::ToInt64Milliseconds(options_.heartbeat_timeout));
   opening->set_coordinator_return_timeout_ms(
       absl::ToInt64Milliseconds(options_.coordinator_return_timeout));
-  opening->set_is_synchronous(options_.queue.rounds.gradient_count > 0);
+  opening->set_closures_per_update(options_.queue.rounds.gradient_count);
   opening->set_gradients_need_permission(options_.queue.rounds.backup_count >
                                          0);
   if (options_.server_copy_count > 1) {

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/system/clock.h"
 #include "common/core/system/metrics.h"
@@ -145,6 +146,11 @@ class ClusterConnection {
   ClosureDispatcher& dispatcher() { return *dispatcher_; }
   // The variables for training, with snapshots and rollback.
   VariableStore& variables() { return *store_; }
+  // As RecoverableStore::GradientCounts().
+  absl::StatusOr<std::vector<int64_t>> GradientCounts(
+      absl::Span<const std::string> names) {
+    return store_->GradientCounts(names);
+  }
   ServerRecovery& recovery() { return *recovery_; }
   ServerCopies& servers() { return *servers_; }
   ServerWatch& server_watch() { return *watch_; }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/storage/disk.h"
 #include "proto/optimizer.pb.h"
@@ -43,8 +42,7 @@ absl::StatusOr<Optimizer> RecoverableStore::OfServers(
         "train asynchronously");
   }
   proto::Optimizer message = optimizer.message();
-  message.set_gradient_accumulation_steps(closures_per_update_ *
-                                          GradientsPerUpdate(message));
+  message.set_synchronous_gradients(closures_per_update_);
   return Optimizer(message);
 }
 
@@ -54,6 +52,13 @@ absl::StatusOr<Tensor> RecoverableStore::Read(absl::string_view name) {
 }
 
 absl::StatusOr<std::vector<int64_t>> RecoverableStore::UpdateCounts(
+    absl::Span<const std::string> names) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> counts, GradientCounts(names));
+  for (int64_t& count : counts) count /= closures_per_update_;
+  return counts;
+}
+
+absl::StatusOr<std::vector<int64_t>> RecoverableStore::GradientCounts(
     absl::Span<const std::string> names) {
   return ReadBetweenRollbacks(recovery_,
                               [&] { return variables_->UpdateCounts(names); });

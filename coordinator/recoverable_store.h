@@ -75,6 +75,10 @@ class RecoverableStore final : public VariableStore {
   }
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
+  // As UpdateCounts(), but counts the gradients of each closure, also those of
+  // a round of synchronous training that has not ended.
+  absl::StatusOr<std::vector<int64_t>> GradientCounts(
+      absl::Span<const std::string> names);
   int checkpoint_shard_count() const override {
     return variables_->checkpoint_shard_count();
   }

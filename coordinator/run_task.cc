@@ -94,7 +94,7 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
   if (const auto* const code = std::get_if<ExitCode>(&start)) {
     return static_cast<int>(*code);
   }
-  const TaskOptions& options = std::get<TaskOptions>(start);
+  TaskOptions options = std::get<TaskOptions>(start);
   if (options.seed.has_value()) SetRandomSeed(*options.seed);
   const TaskId task = options.config.task;
   const TaskIdentity identity = {
@@ -103,9 +103,8 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
       .incarnation = RandomIdentity()};
   if (!options.config.IsAlone()) SetLogPrefix(task.ToString());
   if (options.stands_by) {
-    // Before anything is opened that the leading coordinator uses. A signal
-    // ends the process.
-    const absl::StatusOr<bool> leads = StandBy(options);
+    // Before anything is opened that the leading coordinator uses.
+    const absl::StatusOr<bool> leads = StandBy(&options);
     if (!leads.ok() || !*leads) return FinishProgram(program, leads.status());
   }
   const absl::StatusOr<Network*> network = MakeTaskNetwork(options);

@@ -1,9 +1,16 @@
 #include "coordinator/standby.h"
 
+#include <signal.h>
+
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/system/clock.h"
 #include "common/core/system/log.h"
 #include "common/io/storage/disk.h"
 #include "common/net/cluster/task_id.h"
@@ -13,6 +20,55 @@
 #include "proto/coordinator_journal.pb.h"
 
 namespace muster {
+namespace {
+
+constexpr absl::Duration kPauseMax = absl::Seconds(1);
+// How long a standby looks for tasks of a job that has ended.
+constexpr absl::Duration kEndedJobTimeout = absl::Seconds(10);
+
+// Returns SIGTERM or SIGINT if one has arrived; otherwise 0.
+int PendingSignal() {
+  sigset_t pending;
+  sigpending(&pending);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    if (sigismember(&pending, signal) == 1) return signal;
+  }
+  return 0;
+}
+
+absl::Status StoppedBySignal() {
+  const bool is_interrupt = PendingSignal() == SIGINT;
+  return WithExitCode(
+      absl::CancelledError(absl::StrCat("stopped by ",
+                                        is_interrupt ? "SIGINT" : "SIGTERM",
+                                        " while standing by")),
+      is_interrupt ? ExitCode::kInterrupted : ExitCode::kTerminated);
+}
+
+void PauseAtRandom() {
+  Clock* const clock = Clock::Real();
+  const absl::Duration pause =
+      kPauseMax * (static_cast<double>(RandomIdentity() % 1000) / 1000);
+  absl::Mutex mutex;
+  const bool never = false;
+  absl::MutexLock lock(&mutex);
+  clock->AwaitWithDeadline(&mutex, absl::Condition(&never),
+                           clock->Now() + pause);
+}
+
+// Returns what the standby of a job that has ended like this returns.
+absl::StatusOr<bool> StatusOfEnd(const proto::JournalEnd& end) {
+  if (end.exit_code() == 0) {
+    LOG(INFO) << "the job has ended, and this coordinator is not needed";
+    return false;
+  }
+  return WithExitCode(
+      absl::AbortedError(absl::StrCat("the job has ended with exit status ",
+                                      end.exit_code(), ": ", end.reason())),
+      static_cast<ExitCode>(end.exit_code()));
+}
+
+}  // namespace
 
 absl::Status CheckStandby(const TaskOptions& options) {
   const bool is_chief =
@@ -31,29 +87,37 @@ absl::Status CheckStandby(const TaskOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> StandBy(const TaskOptions& options) {
-  const bool has_waited = RunLease::AwaitFree({.run_dir = options.run_dir});
+absl::StatusOr<bool> StandBy(TaskOptions* options) {
+  using Kind = RunLease::Vacancy::Kind;
+  RunLease::Options lease = {.run_dir = options->run_dir};
+  Kind last = Kind::kNoOwner;
+  while (true) {
+    const std::optional<RunLease::Vacancy> vacancy =
+        RunLease::AwaitVacancy(lease, [] { return PendingSignal() != 0; });
+    if (!vacancy.has_value()) return StoppedBySignal();
+    if (vacancy->kind == Kind::kNoOwner) break;
+    last = vacancy->kind;
+    lease.stale_lease = vacancy->lease;
+    PauseAtRandom();  // So that one of several standbys is the first.
+  }
   // Without another coordinator this one begins, or continues an earlier run.
-  if (!has_waited) return true;
+  if (last == Kind::kNoOwner) return true;
   ASSIGN_OR_RETURN(const std::optional<proto::JournalEnd> end,
-                   CoordinatorJournal::ReadEnd(Disk::Real(),
-                                               CoordinatorJournalDir(options)));
-  const int exit_code = end.has_value()
-                            ? end->exit_code()
-                            : static_cast<int>(ExitCode::kRestartMe);
-  if (exit_code == static_cast<int>(ExitCode::kRestartMe)) {
-    LOG(INFO) << "the coordinator that led the job is lost; this one continues "
-                 "the job";
-    return true;
+                   CoordinatorJournal::ReadEnd(
+                       Disk::Real(), CoordinatorJournalDir(*options)));
+  const bool is_over =
+      end.has_value() &&
+      end->exit_code() != static_cast<int>(ExitCode::kRestartMe);
+  if (is_over && last == Kind::kReleased) return StatusOfEnd(*end);
+  // A lost coordinator may not have told the tasks, which then still run.
+  if (is_over) {
+    options->startup_timeout =
+        std::min(options->startup_timeout, kEndedJobTimeout);
   }
-  if (exit_code == 0) {
-    LOG(INFO) << "the job has ended, and this coordinator is not needed";
-    return false;
-  }
-  return WithExitCode(
-      absl::AbortedError(absl::StrCat("the job has ended with exit status ",
-                                      exit_code, ": ", end->reason())),
-      static_cast<ExitCode>(exit_code));
+  options->stale_lease = lease.stale_lease;
+  LOG(INFO) << "the coordinator that led the job is lost; this one continues "
+               "the job";
+  return true;
 }
 
 }  // namespace muster

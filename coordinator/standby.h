@@ -12,11 +12,13 @@ namespace muster {
 absl::Status CheckStandby(const TaskOptions& options);
 
 // Blocks while another coordinator leads the job. Returns true if this process
-// is to lead the job now, and false if the job has ended with success.
-// Requires CheckStandby().
-//   kAborted  the job has ended otherwise; with its exit code
-//   others    as CoordinatorJournal::ReadEnd()
-absl::StatusOr<bool> StandBy(const TaskOptions& options);
+// is to lead the job now, with changed options, and false if the job has ended
+// with success. Requires CheckStandby(), and that SIGTERM and SIGINT are
+// blocked.
+//   kAborted    the job has ended otherwise; with its exit code
+//   kCancelled  a signal has arrived; with its exit code
+//   others      as CoordinatorJournal::ReadEnd()
+absl::StatusOr<bool> StandBy(TaskOptions* options);
 
 }  // namespace muster
 

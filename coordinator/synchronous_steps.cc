@@ -37,7 +37,7 @@ absl::Status SynchronousSteps::BeginRun(std::optional<int> recorded) {
   } else {
     // Variables of which a step does not use all gradients have lower counts.
     ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
-                     connection_->variables().UpdateCounts(variables_));
+                     connection_->GradientCounts(variables_));
     finished_count_ =
         counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   }

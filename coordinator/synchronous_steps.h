@@ -26,7 +26,7 @@ class SynchronousSteps {
   // closure scheduled. `recorded` is the result of open_round_gradients() at
   // the place from which this coordinator continues: servers then have
   // gradients of later closures, too. Has no effect unless is_on().
-  //   errors  as VariableStore::UpdateCounts()
+  //   errors  as ClusterConnection::GradientCounts()
   absl::Status BeginRun(std::optional<int> recorded);
 
   // Records that the oldest closure of the run has finished.

@@ -173,7 +173,7 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
     if (spec.row_begin() != 0) continue;
     auto* const variable = response.add_variables();
     variable->set_name(spec.variable().name());
-    variable->set_update_count(entry.frozen.update_count);
+    variable->set_update_count(entry.step_count());
     variable->mutable_slots()->Assign(entry.frozen.slot_names.begin(),
                                       entry.frozen.slot_names.end());
   }

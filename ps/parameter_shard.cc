@@ -301,9 +301,13 @@ absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
 
 std::unique_ptr<FrozenShard> ParameterShard::FreezeLocked() {
   auto frozen = std::make_unique<FrozenShard>();
-  for (const auto& variable : variables_) {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const auto& variable = variables_[i];
     if (variable == nullptr) continue;
-    frozen->variables.push_back({variable, variable->Freeze(aside_)});
+    const auto rule = rules_.Of(static_cast<uint32_t>(i));
+    frozen->variables.push_back(
+        {variable, variable->Freeze(aside_),
+         rule == nullptr ? 1 : rule->gradients_per_step()});
   }
   return frozen;
 }

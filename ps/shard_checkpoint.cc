@@ -62,8 +62,15 @@ absl::Status WriteVariable(const FrozenShard::Variable& entry,
     RETURN_IF_ERROR(writer->EndTensor());
   }
   if (variable.spec().row_begin() != 0) return absl::OkStatus();
+  const int64_t per_step = entry.gradients_per_step;
+  if (per_step > 1) {
+    RETURN_IF_ERROR(writer->Add(
+        OpenRoundKey(name),
+        Tensor::FromValues<int64_t>(
+            {2}, {entry.frozen.update_count % per_step, per_step})));
+  }
   return writer->Add(UpdateCountKey(name),
-                     Tensor::Scalar<int64_t>(entry.frozen.update_count));
+                     Tensor::Scalar<int64_t>(entry.step_count()));
 }
 
 // Returns the names of the variable's slots in the checkpoint.
@@ -136,6 +143,40 @@ absl::StatusOr<int64_t> ReadUpdateCount(const TensorBundleReader& reader,
   return count.scalar<int64_t>();
 }
 
+// The gradients of a round of synchronous training that a checkpoint holds in
+// the sum of a variable.
+struct OpenRound {
+  int64_t gradient_count = 0;
+  int64_t gradients_per_step = 1;
+};
+
+absl::StatusOr<OpenRound> ReadOpenRound(const TensorBundleReader& reader,
+                                        const std::string& variable) {
+  const std::string key = OpenRoundKey(variable);
+  if (reader.Find(key) == nullptr) return OpenRound();
+  RETURN_IF_ERROR(CheckType(reader, key, {DType::kInt64, Shape({2})}));
+  ASSIGN_OR_RETURN(const Tensor round, reader.Read(key));
+  return OpenRound{round.flat<int64_t>()[0], round.flat<int64_t>()[1]};
+}
+
+// Returns the number of gradients that a variable has taken after a restore.
+// Resets the sum of those of a round that the rule cannot continue.
+absl::StatusOr<int64_t> RestoredGradientCount(
+    const TensorBundleReader& reader, const UpdateRule* rule,
+    absl::FunctionRef<void(absl::string_view slot)> reset,
+    const std::string& variable) {
+  ASSIGN_OR_RETURN(const int64_t steps, ReadUpdateCount(reader, variable));
+  ASSIGN_OR_RETURN(const OpenRound round, ReadOpenRound(reader, variable));
+  const int64_t per_step = rule == nullptr ? 1 : rule->gradients_per_step();
+  if (per_step == round.gradients_per_step) {
+    return steps * per_step + round.gradient_count;
+  }
+  if (rule != nullptr && rule->accumulator_slot() >= 0) {
+    reset(rule->slots()[rule->accumulator_slot()].name);
+  }
+  return steps * per_step;
+}
+
 // Returns the stored slots that a restore reads.
 std::vector<std::string> WantedSlots(const TensorBundleReader& reader,
                                      const ShardVariable& variable,
@@ -177,9 +218,13 @@ absl::Status RestoreVariable(const TensorBundleReader& reader,
   }
   int64_t update_count = variable->update_count();
   if (!values_only) {
-    ASSIGN_OR_RETURN(
-        update_count,
-        ReadUpdateCount(reader, variable->spec().variable().name()));
+    const auto reset = [&](absl::string_view slot) {
+      if (std::find(slots.begin(), slots.end(), slot) == slots.end()) return;
+      variable->ResetSlot(array_of(std::string(slot)));
+    };
+    ASSIGN_OR_RETURN(update_count,
+                     RestoredGradientCount(reader, rule, reset,
+                                           variable->spec().variable().name()));
   }
   variable->FinishRestore(update_count);
   return absl::OkStatus();

@@ -23,6 +23,12 @@ struct FrozenShard {
   struct Variable {
     std::shared_ptr<ShardVariable> variable;
     ShardVariable::Frozen frozen;
+    int64_t gradients_per_step = 1;  // As UpdateRule.
+
+    // The number of steps whose gradients the variable has taken.
+    int64_t step_count() const {
+      return frozen.update_count / gradients_per_step;
+    }
   };
 
   // Frees the copies of data that has not been written.

@@ -17,6 +17,9 @@ namespace muster {
 // Thread-safe.
 class UpdatePermissions final : public UpdateGate {
  public:
+  explicit UpdatePermissions(int closures_per_update)
+      : closures_per_update_(closures_per_update) {}
+
   // Sets what asks the coordinator about a closure. Must not block. Call before
   // the first closure runs. Without it all closures are permitted.
   void SetAsk(std::function<void(uint64_t closure_id)> ask)
@@ -26,6 +29,8 @@ class UpdatePermissions final : public UpdateGate {
   // it ends when the coordinator is silent.
   absl::Status AwaitPermission(uint64_t closure_id) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int closures_per_update() const override { return closures_per_update_; }
 
   // Records the answer. Ignores closures that do not wait.
   void Answer(uint64_t closure_id, bool is_permitted)
@@ -40,6 +45,7 @@ class UpdatePermissions final : public UpdateGate {
  private:
   enum class State { kWaiting, kPermitted, kDenied };
 
+  const int closures_per_update_;
   absl::Mutex mutex_;
   std::function<void(uint64_t)> ask_ ABSL_GUARDED_BY(mutex_);  // May be null.
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 TEST(UpdatePermissionsTest, WaitsForTheAnswer) {
-  UpdatePermissions permissions;
+  UpdatePermissions permissions(2);
   std::thread coordinator;
   permissions.SetAsk([&](uint64_t closure_id) {
     coordinator = std::thread([&permissions, closure_id] {
@@ -25,13 +25,13 @@ TEST(UpdatePermissionsTest, WaitsForTheAnswer) {
 }
 
 TEST(UpdatePermissionsTest, WithoutAnAskAllArePermitted) {
-  UpdatePermissions permissions;
+  UpdatePermissions permissions(2);
   EXPECT_OK(permissions.AwaitPermission(7));
   EXPECT_FALSE(permissions.TakeDenied(7));
 }
 
 TEST(UpdatePermissionsTest, RemembersThatAClosureWasDenied) {
-  UpdatePermissions permissions;
+  UpdatePermissions permissions(2);
   permissions.SetAsk(
       [&](uint64_t closure_id) { permissions.Answer(closure_id, false); });
   EXPECT_THAT(permissions.AwaitPermission(7),
@@ -42,7 +42,7 @@ TEST(UpdatePermissionsTest, RemembersThatAClosureWasDenied) {
 }
 
 TEST(UpdatePermissionsTest, StopEndsTheWait) {
-  UpdatePermissions permissions;
+  UpdatePermissions permissions(2);
   std::thread stopping;
   permissions.SetAsk([&](uint64_t) {
     stopping = std::thread([&permissions] { permissions.Stop(); });

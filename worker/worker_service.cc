@@ -139,8 +139,9 @@ class WorkerService::Conversation final
         absl::Milliseconds(opening.heartbeat_interval_ms()));
     silent_ticks_max_ = static_cast<int>(std::clamp<int64_t>(
         SilenceMax(opening) / heartbeat_interval_, 2, 1 << 20));
-    if (opening.is_synchronous()) {
-      permissions_ = std::make_unique<UpdatePermissions>();
+    if (opening.closures_per_update() > 0) {
+      permissions_ =
+          std::make_unique<UpdatePermissions>(opening.closures_per_update());
     }
     variables_ = service_->variables_(
         options.self,

@@ -38,6 +38,25 @@ absl::Status CheckUpdate(const RemoteVariable& variable, UpdateKind kind,
                    expected.ToString(), "; got ", value.type().ToString()));
 }
 
+template <typename T>
+Tensor Quotient(const Tensor& value, int divisor) {
+  Tensor quotient(value.dtype(), value.shape());
+  const auto from = value.flat<T>();
+  const auto to = quotient.mutable_flat<T>();
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    to[i] = from[i] / static_cast<T>(divisor);
+  }
+  return quotient;
+}
+
+// Returns what one of `count` steps adds for the mean of all of them. Integers,
+// such as counters, are added as they are.
+Tensor ShareOfMean(const Tensor& value, int count) {
+  if (value.dtype() == DType::kFloat32) return Quotient<float>(value, count);
+  if (value.dtype() == DType::kFloat64) return Quotient<double>(value, count);
+  return value;
+}
+
 }  // namespace
 
 RemoteVariableSession::RemoteVariableSession(ServerGroup* servers,
@@ -138,6 +157,13 @@ absl::Status RemoteVariableSession::Update(int variable, UpdateKind kind,
   MUSTER_CHECK(variable >= 0 && variable < static_cast<int>(entries_.size()));
   RETURN_IF_ERROR(
       CheckUpdate(*entries_[variable].variable, kind, value, indices));
+  const bool is_sum =
+      kind == UpdateKind::kAssignAdd || kind == UpdateKind::kAssignSub;
+  if (gate_ != nullptr && is_sum) {
+    const Tensor share = ShareOfMean(value, gate_->closures_per_update());
+    pending_.push_back({variable, kind, share, indices});
+    return absl::OkStatus();
+  }
   pending_.push_back({variable, kind, value, indices});
   return absl::OkStatus();
 }

@@ -32,8 +32,10 @@ class RemoteVariableSession final : public VariableSession {
     bool is_loss_scale = false;
   };
 
-  // `gate` may be null. If it is not, each step reads the newest values, and
-  // asks before it sends gradients. All pointers are borrowed.
+  // `gate` may be null. If it is not, training is synchronous: each step reads
+  // the newest values, asks before it sends gradients, and adds to variables an
+  // equal share of the mean of all steps of an update. All pointers are
+  // borrowed.
   RemoteVariableSession(ServerGroup* servers, const StepMarks* marks,
                         UpdateGate* gate, std::vector<Entry> entries);
 

@@ -18,6 +18,9 @@ class UpdateGate {
   //               computed with have been replaced
   //   kCancelled  there will be no decision, because the session has ended
   virtual absl::Status AwaitPermission(uint64_t step_id) = 0;
+
+  // Returns how many steps an update takes the mean of.
+  virtual int closures_per_update() const = 0;
 };
 
 }  // namespace muster

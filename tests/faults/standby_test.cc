@@ -112,6 +112,14 @@ TEST_F(StandbyTest, ADrainedCoordinatorHandsOver) {
   EXPECT_THAT(standby().output(), HasSubstr("every step counted once: "));
 }
 
+TEST_F(StandbyTest, ASignalEndsAStandby) {
+  Start(100000);
+  standby().SendSignal(SIGTERM);
+  ExpectEndsWith(standby(), 143);
+  leader_->SendSignal(SIGTERM);
+  ExpectEndsWith(*leader_, 143);
+}
+
 TEST_F(StandbyTest, NeedsAJournal) {
   ASSERT_OK(
       cluster_->Start(kChief, {"--standby", "--coordinator_return_timeout=0"})

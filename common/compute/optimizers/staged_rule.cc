@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/functions/update.h"
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/check.h"
@@ -30,8 +31,10 @@ class StagedRule final : public UpdateRule {
              const proto::Optimizer& optimizer)
       : rule_(std::move(rule)),
         learning_rate_(std::move(learning_rate)),
-        gradients_per_update_(
-            std::max<int64_t>(1, optimizer.gradient_accumulation_steps())),
+        gradients_per_step_(
+            std::max<int64_t>(1, optimizer.synchronous_gradients())),
+        gradients_per_update_(gradients_per_step_ *
+                              GradientsPerUpdate(optimizer)),
         averages_(optimizer.use_ema()),
         momentum_(optimizer.ema_momentum()),
         overwrite_frequency_(optimizer.ema_overwrite_frequency()) {
@@ -41,6 +44,7 @@ class StagedRule final : public UpdateRule {
   StagedRule(const StagedRule& other, std::shared_ptr<const UpdateRule> rule)
       : rule_(std::move(rule)),
         learning_rate_(other.learning_rate_),
+        gradients_per_step_(other.gradients_per_step_),
         gradients_per_update_(other.gradients_per_update_),
         averages_(other.averages_),
         momentum_(other.momentum_),
@@ -60,7 +64,7 @@ class StagedRule final : public UpdateRule {
     return rule_->Prepare(type, place);
   }
   double LearningRate(int64_t step) const override {
-    return learning_rate_.At(step);
+    return learning_rate_.At(step / gradients_per_step_);
   }
   bool needs_whole_variables() const override {
     return rule_->needs_whole_variables();
@@ -70,9 +74,10 @@ class StagedRule final : public UpdateRule {
   int64_t gradients_per_update() const override {
     return gradients_per_update_;
   }
+  int64_t gradients_per_step() const override { return gradients_per_step_; }
   int accumulator_slot() const override { return accumulator_slot_; }
   bool ChangesAllRows(int64_t step) const override {
-    return averages_ || (accumulates() && IsLast(step));
+    return (averages_ && EndsStep(step)) || (accumulates() && IsLast(step));
   }
 
   void Apply(int64_t step, int64_t count, const float* gradient,
@@ -131,6 +136,9 @@ class StagedRule final : public UpdateRule {
   int64_t UpdateOf(int64_t step) const { return step / gradients_per_update_; }
   bool IsLast(int64_t step) const {
     return (step + 1) % gradients_per_update_ == 0;
+  }
+  bool EndsStep(int64_t step) const {
+    return (step + 1) % gradients_per_step_ == 0;
   }
   template <typename T>
   absl::Span<T* const> RuleSlots(absl::Span<T* const> slots) const {
@@ -193,7 +201,7 @@ class StagedRule final : public UpdateRule {
   template <typename T>
   void Average(int64_t step, int64_t count, T* variable,
                absl::Span<T* const> slots) const {
-    if (!averages_) return;
+    if (!averages_ || !EndsStep(step)) return;
     const AverageCoefficients<T> coefficients = AverageAt<T>(step);
     T* const average = slots[slots_.size() - 1];
     for (int64_t i = 0; i < count; ++i) {
@@ -216,6 +224,7 @@ class StagedRule final : public UpdateRule {
 
   const std::shared_ptr<const UpdateRule> rule_;
   const muster::LearningRate learning_rate_;
+  const int64_t gradients_per_step_;
   const int64_t gradients_per_update_;
   const bool averages_;
   const double momentum_;

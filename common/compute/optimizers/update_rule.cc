@@ -37,7 +37,9 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
                    FindOptimizerKind(complete)->make_rule(
                        complete, learning_rate.WithGradientsPerUpdate(
                                      gradients_per_update)));
-  if (gradients_per_update == 1 && !complete.use_ema()) return rule;
+  const bool has_stages = gradients_per_update > 1 || complete.use_ema() ||
+                          complete.synchronous_gradients() > 1;
+  if (!has_stages) return rule;
   return MakeStagedRule(std::move(rule), std::move(learning_rate), complete);
 }
 

@@ -139,6 +139,10 @@ class UpdateRule {
 
   virtual int64_t gradients_per_update() const = 0;
 
+  // How many of these gradients count as one step: those of a round of
+  // synchronous training on parameter servers.
+  virtual int64_t gradients_per_step() const { return 1; }
+
   // The index in slots() of the sum of the gradients that were taken and not
   // applied; -1 if gradients_per_update() is 1.
   virtual int accumulator_slot() const = 0;

@@ -70,6 +70,10 @@ std::string UpdateCountKey(absl::string_view variable) {
   return VariableKey(UpdateCountPath(variable));
 }
 
+std::string OpenRoundKey(absl::string_view variable) {
+  return VariableKey(Under({"optimizer", "open_rounds"}, variable));
+}
+
 std::optional<std::string> SlotNameOf(absl::string_view variable,
                                       absl::string_view key) {
   // The key of a slot with an empty name: the text before and after the name.

@@ -54,6 +54,11 @@ std::string VariableSlotKey(absl::string_view variable, absl::string_view slot);
 // scalar. For a partitioned variable, the shard with row 0 writes it.
 std::string UpdateCountKey(absl::string_view variable);
 
+// The key of the gradients that a variable has taken beyond UpdateCountKey() in
+// synchronous training on parameter servers: an int64 vector of their number,
+// and of the number that makes one step.
+std::string OpenRoundKey(absl::string_view variable);
+
 // Returns the name of the slot of this variable that `key` holds; nothing for
 // other keys.
 std::optional<std::string> SlotNameOf(absl::string_view variable,

@@ -184,6 +184,7 @@ absl::StatusOr<std::unique_ptr<RunLease>> RunLease::Take(Options options) {
   std::unique_ptr<RunLease> lease(new RunLease(std::move(options)));
   const Options& own = lease->options_;
   std::optional<std::string> stale;
+  if (!own.stale_lease.empty()) stale = own.stale_lease;
   while (true) {
     RETURN_IF_ERROR(AwaitEndOfOwner(own.disk, own.clock, lease->path_));
     std::optional<std::string> found;
@@ -204,13 +205,14 @@ absl::StatusOr<std::unique_ptr<RunLease>> RunLease::Take(Options options) {
   }
 }
 
-bool RunLease::AwaitFree(const Options& options) {
+std::optional<RunLease::Vacancy> RunLease::AwaitVacancy(
+    const Options& options, absl::FunctionRef<bool()> is_to_stop) {
   const std::string path = RunLeasePath(options.run_dir);
   std::string owner;
   std::string text;  // Of the newest renewal.
   absl::Time renewed;
   bool has_failed = false;
-  for (;; Wait(options.clock, kEndPollInterval)) {
+  for (; !is_to_stop(); Wait(options.clock, kEndPollInterval)) {
     const absl::StatusOr<std::optional<std::string>> found =
         ReadLease(options.disk, path);
     if (!found.ok() && !has_failed) {
@@ -219,7 +221,10 @@ bool RunLease::AwaitFree(const Options& options) {
     }
     has_failed = !found.ok();
     if (has_failed) continue;
-    if (!found->has_value()) break;
+    if (!found->has_value() || **found == options.stale_lease) {
+      return Vacancy{owner.empty() ? Vacancy::Kind::kNoOwner
+                                   : Vacancy::Kind::kReleased};
+    }
     if (DescribeOwner(**found) != owner) {
       owner = DescribeOwner(**found);
       LOG(INFO) << "standing by: " << owner << " leads the job in "
@@ -227,14 +232,14 @@ bool RunLease::AwaitFree(const Options& options) {
                 << "; this process continues it when that one is lost";
     }
     const absl::Time now = options.clock->Now();
-    if (**found != text) renewed = now;
+    const ProcessState state = OwnerState(**found);
+    if (**found != text || state == ProcessState::kRunning) renewed = now;
     text = **found;
-    const ProcessState state = OwnerState(text);
-    if (state == ProcessState::kEnded) break;
-    if (state == ProcessState::kRunning) renewed = now;
-    if (now - renewed >= options.lease_time) break;
+    const bool is_lost =
+        state == ProcessState::kEnded || now - renewed >= options.lease_time;
+    if (is_lost) return Vacancy{Vacancy::Kind::kLost, text};
   }
-  return !owner.empty();
+  return std::nullopt;
 }
 
 absl::Status RunLease::TakeNow(bool is_locked) {
@@ -350,7 +355,8 @@ absl::StatusOr<std::unique_ptr<RunLease>> TakeRunLease(
   RunLease::Options options = {
       .run_dir = run_dir,
       .task = config.IsAlone() ? "alone" : config.task.ToString(),
-      .incarnation = task->identity().incarnation};
+      .incarnation = task->identity().incarnation,
+      .stale_lease = task->options().stale_lease};
   options.on_lost = [task](const absl::Status& why) {
     if (task->Interrupt()) return;  // The job ends with `why`.
     LOG(ERROR) << why.message();

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -47,6 +48,8 @@ class RunLease {
     uint64_t incarnation = 0;
     HostProcess process = ThisProcess();
     absl::Duration lease_time = absl::Seconds(30);
+    // A lease that need not be waited for, as AwaitVacancy() has returned it.
+    std::string stale_lease = "";
     absl::Duration renew_interval = absl::Seconds(10);
     absl::Duration settle_time = absl::Seconds(1);
     Disk* disk = Disk::Real();     // Borrowed.
@@ -64,12 +67,24 @@ class RunLease {
   //   others               the file cannot be read or written
   static absl::StatusOr<std::unique_ptr<RunLease>> Take(Options options);
 
+  // How the lease of an owner has ended.
+  struct Vacancy {
+    enum class Kind {
+      kNoOwner,   // There was none, or only Options::stale_lease.
+      kReleased,  // The owner has removed it.
+      kLost,      // The owner has ended or been silent for the lease time.
+    };
+    Kind kind = Kind::kNoOwner;
+    std::string lease = "";  // That of the owner, if it was lost.
+  };
+
   // Blocks as long as another process owns the lease of Options::run_dir,
-  // however long that is, and logs its name. Returns true if there was such a
-  // process. Does not take the lease. An owner on this machine is noticed to
-  // have ended at once, one elsewhere when it has not renewed the lease for the
-  // lease time. Tries again while the file cannot be read.
-  static bool AwaitFree(const Options& options);
+  // however long that is, and logs its name. Does not take the lease. An owner
+  // on this machine is noticed to have ended at once, one elsewhere when it has
+  // not renewed the lease for the lease time. Tries again while the file cannot
+  // be read. Returns nullopt as soon as `is_to_stop` returns true.
+  static std::optional<Vacancy> AwaitVacancy(
+      const Options& options, absl::FunctionRef<bool()> is_to_stop);
 
   // Removes the lease, unless this process has lost it.
   ~RunLease();

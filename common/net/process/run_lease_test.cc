@@ -35,6 +35,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using Kind = RunLease::Vacancy::Kind;
 using Lease = absl::StatusOr<std::unique_ptr<RunLease>>;
 
 HostProcess Elsewhere() {
@@ -82,12 +83,12 @@ class RunLeaseTest : public testing::Test {
 
   // Waits for an owner as TakeAsTimePasses() does.
   template <typename Meanwhile>
-  bool AwaitFreeAsTimePasses(const RunLease::Options& options,
-                             Meanwhile meanwhile) {
+  RunLease::Vacancy AwaitVacancyAsTimePasses(const RunLease::Options& options,
+                                             Meanwhile meanwhile) {
     absl::Notification is_done;
-    bool has_waited = false;
+    RunLease::Vacancy vacancy;
     std::thread waiter([&] {
-      has_waited = RunLease::AwaitFree(options);
+      vacancy = *RunLease::AwaitVacancy(options, [] { return false; });
       is_done.Notify();
     });
     EXPECT_TRUE(AwaitTrue([&] {
@@ -96,7 +97,7 @@ class RunLeaseTest : public testing::Test {
       return is_done.HasBeenNotified();
     }));
     waiter.join();
-    return has_waited;
+    return vacancy;
   }
 
   std::string Path() const { return RunLeasePath(run_dir_); }
@@ -160,18 +161,36 @@ TEST_F(RunLeaseTest, ARunningOwnerIsNamed) {
 }
 
 TEST_F(RunLeaseTest, NoOwnerIsNotWaitedFor) {
-  EXPECT_FALSE(RunLease::AwaitFree(Options(1)));
+  const auto vacancy = RunLease::AwaitVacancy(Options(1), [] { return false; });
+  ASSERT_TRUE(vacancy.has_value());
+  EXPECT_EQ(vacancy->kind, Kind::kNoOwner);
+}
+
+TEST_F(RunLeaseTest, AWaitForTheOwnerCanBeStopped) {
+  const Lease first = RunLease::Take(Options(1));
+  ASSERT_OK(first);
+  EXPECT_FALSE(
+      RunLease::AwaitVacancy(Options(2), [] { return true; }).has_value());
 }
 
 TEST_F(RunLeaseTest, WaitsUntilAnOwnerElsewhereDoesNotRenewItsLease) {
   LeaveLeaseOf(Elsewhere());
   Write(left_);
   const absl::Time start = clock_.Now();
-  EXPECT_TRUE(AwaitFreeAsTimePasses(Options(2), [&] {
+  RunLease::Options options = Options(2);
+  const RunLease::Vacancy vacancy = AwaitVacancyAsTimePasses(options, [&] {
     // The lease time alone passes three times.
     if (clock_.Now() - start < absl::Seconds(100)) WriteRenewal();
-  }));
-  EXPECT_GE(clock_.Now() - start, absl::Seconds(125));
+  });
+  const absl::Time end = clock_.Now();
+  EXPECT_EQ(vacancy.kind, Kind::kLost);
+  EXPECT_GE(end - start, absl::Seconds(125));
+  // The lease is not waited for once more.
+  options.stale_lease = vacancy.lease;
+  options.lease_time = absl::Hours(10);
+  EXPECT_EQ(AwaitVacancyAsTimePasses(options, [] {}).kind, Kind::kNoOwner);
+  EXPECT_OK(TakeAsTimePasses(options));
+  EXPECT_LT(clock_.Now() - end, absl::Hours(10));
 }
 
 TEST_F(RunLeaseTest, AnOwnerElsewhereThatRemovesItsLeaseHasEnded) {
@@ -180,7 +199,7 @@ TEST_F(RunLeaseTest, AnOwnerElsewhereThatRemovesItsLeaseHasEnded) {
   const absl::Time start = clock_.Now();
   RunLease::Options options = Options(2);
   options.lease_time = absl::Hours(10);
-  AwaitFreeAsTimePasses(options, [&] {
+  AwaitVacancyAsTimePasses(options, [&] {
     if (clock_.Now() - start < absl::Seconds(5)) return;
     std::filesystem::remove(Path());
   });

@@ -81,6 +81,8 @@ struct TaskOptions {
 
   // True if this process leads the job only once no other process does.
   bool stands_by = false;
+  // As RunLease::Options::stale_lease, once it has stood by.
+  std::string stale_lease;
 
   // The log of a parameter server, if it has a run_dir for it.
   ServerLogMode server_log = ServerLogMode::kAuto;
