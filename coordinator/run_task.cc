@@ -102,13 +102,20 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
       .task_index = task.index,
       .incarnation = RandomIdentity()};
   if (!options.config.IsAlone()) SetLogPrefix(task.ToString());
+  absl::Status end;
+  bool leads = true;
   if (options.stands_by) {
     // Before anything is opened that the leading coordinator uses.
-    const absl::StatusOr<bool> leads = StandBy(&options);
-    if (!leads.ok() || !*leads) return FinishProgram(program, leads.status());
+    const absl::StatusOr<bool> has_come = StandBy(&options, &end);
+    if (!has_come.ok()) return FinishProgram(program, has_come.status());
+    leads = *has_come;
   }
   const absl::StatusOr<Network*> network = MakeTaskNetwork(options);
   if (!network.ok()) return FinishProgram(program, network.status());
+  if (!leads) {
+    TellTasksOfEnd(options, identity, *network);
+    return FinishProgram(program, end);
+  }
   if (!Serves(options.config)) {
     return FinishProgram(
         program, TrainTask(options, identity, *network, train, TellOthers));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -16,7 +17,10 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/run_lease.h"
+#include "common/net/process/task.h"
+#include "common/net/process/train_task.h"
 #include "coordinator/journal/coordinator_journal.h"
+#include "coordinator/parameter_server_strategy.h"
 #include "proto/coordinator_journal.pb.h"
 
 namespace muster {
@@ -24,7 +28,7 @@ namespace {
 
 constexpr absl::Duration kPauseMax = absl::Seconds(1);
 // How long a standby looks for tasks of a job that has ended.
-constexpr absl::Duration kEndedJobTimeout = absl::Seconds(10);
+constexpr absl::Duration kEndedJobTimeout = absl::Seconds(3);
 
 // Returns SIGTERM or SIGINT if one has arrived; otherwise 0.
 int PendingSignal() {
@@ -56,12 +60,8 @@ void PauseAtRandom() {
                            clock->Now() + pause);
 }
 
-// Returns what the standby of a job that has ended like this returns.
-absl::StatusOr<bool> StatusOfEnd(const proto::JournalEnd& end) {
-  if (end.exit_code() == 0) {
-    LOG(INFO) << "the job has ended, and this coordinator is not needed";
-    return false;
-  }
+absl::Status StatusOfEnd(const proto::JournalEnd& end) {
+  if (end.exit_code() == 0) return absl::OkStatus();
   return WithExitCode(
       absl::AbortedError(absl::StrCat("the job has ended with exit status ",
                                       end.exit_code(), ": ", end.reason())),
@@ -87,37 +87,44 @@ absl::Status CheckStandby(const TaskOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> StandBy(TaskOptions* options) {
-  using Kind = RunLease::Vacancy::Kind;
+absl::StatusOr<bool> StandBy(TaskOptions* options, absl::Status* end) {
   RunLease::Options lease = {.run_dir = options->run_dir};
-  Kind last = Kind::kNoOwner;
+  bool has_waited = false;
   while (true) {
     const std::optional<RunLease::Vacancy> vacancy =
         RunLease::AwaitVacancy(lease, [] { return PendingSignal() != 0; });
     if (!vacancy.has_value()) return StoppedBySignal();
-    if (vacancy->kind == Kind::kNoOwner) break;
-    last = vacancy->kind;
+    if (vacancy->kind == RunLease::Vacancy::Kind::kNoOwner) break;
+    has_waited = true;
     lease.stale_lease = vacancy->lease;
     PauseAtRandom();  // So that one of several standbys is the first.
   }
   // Without another coordinator this one begins, or continues an earlier run.
-  if (last == Kind::kNoOwner) return true;
-  ASSIGN_OR_RETURN(const std::optional<proto::JournalEnd> end,
+  if (!has_waited) return true;
+  ASSIGN_OR_RETURN(const std::optional<proto::JournalEnd> recorded,
                    CoordinatorJournal::ReadEnd(
                        Disk::Real(), CoordinatorJournalDir(*options)));
-  const bool is_over =
-      end.has_value() &&
-      end->exit_code() != static_cast<int>(ExitCode::kRestartMe);
-  if (is_over && last == Kind::kReleased) return StatusOfEnd(*end);
-  // A lost coordinator may not have told the tasks, which then still run.
-  if (is_over) {
-    options->startup_timeout =
-        std::min(options->startup_timeout, kEndedJobTimeout);
+  if (recorded.has_value() &&
+      recorded->exit_code() != static_cast<int>(ExitCode::kRestartMe)) {
+    LOG(INFO) << "the job has ended, and this coordinator is not needed";
+    *end = StatusOfEnd(*recorded);
+    return false;
   }
   options->stale_lease = lease.stale_lease;
   LOG(INFO) << "the coordinator that led the job is lost; this one continues "
                "the job";
   return true;
+}
+
+void TellTasksOfEnd(TaskOptions options, const TaskIdentity& identity,
+                    Network* network) {
+  options.startup_timeout = std::min(options.startup_timeout, kEndedJobTimeout);
+  // The journal says how the job has ended.
+  const auto connect = [](Task& task) {
+    return ParameterServerStrategy::Create(task).status();
+  };
+  TrainTask(std::move(options), identity, network, connect, [](Task&) {
+  }).IgnoreError();  // Usually all tasks have ended.
 }
 
 }  // namespace muster
