@@ -249,6 +249,7 @@ absl::Status ClusterConnection::OpenVariables(uint64_t generation) {
   store.retry_for = options_.heartbeat_timeout;
   store.shared_memory = options_.shared_memory;
   store.generation = generation;
+  store.gradients_per_step = std::max(1, options_.rounds.gradient_count);
   absl::StatusOr<std::unique_ptr<RemoteVariableStore>> variables =
       RemoteVariableStore::Open(network_, std::move(store));
   if (!variables.ok()) return WithLoss(variables.status());

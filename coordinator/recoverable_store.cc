@@ -32,18 +32,15 @@ auto ReadBetweenRollbacks(ServerRecovery* recovery, Read read)
 
 }  // namespace
 
-absl::StatusOr<Optimizer> RecoverableStore::OfServers(
+absl::Status RecoverableStore::CheckOptimizer(
     const Optimizer& optimizer) const {
-  if (closures_per_update_ == 1 || !optimizer.has_rule()) return optimizer;
-  if (optimizer.message().has_loss_scale()) {
-    return absl::UnimplementedError(
-        "synchronous training on parameter servers does not support loss "
-        "scaling, which skips steps: use another policy than mixed_float16, or "
-        "train asynchronously");
+  if (closures_per_update_ == 1 || !optimizer.message().has_loss_scale()) {
+    return absl::OkStatus();
   }
-  proto::Optimizer message = optimizer.message();
-  message.set_synchronous_gradients(closures_per_update_);
-  return Optimizer(message);
+  return absl::UnimplementedError(
+      "synchronous training on parameter servers does not support loss "
+      "scaling, which skips steps: use another policy than mixed_float16, or "
+      "train asynchronously");
 }
 
 absl::StatusOr<Tensor> RecoverableStore::Read(absl::string_view name) {

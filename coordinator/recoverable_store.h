@@ -60,13 +60,13 @@ class RecoverableStore final : public VariableStore {
   //   kUnimplemented  training is synchronous, and the optimizer scales the
   //                   loss
   absl::Status SetOptimizer(const Optimizer& optimizer) override {
-    ASSIGN_OR_RETURN(const Optimizer of_servers, OfServers(optimizer));
-    return variables_->SetOptimizer(of_servers);
+    RETURN_IF_ERROR(CheckOptimizer(optimizer));
+    return variables_->SetOptimizer(optimizer);
   }
   absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
                               const Optimizer& optimizer) override {
-    ASSIGN_OR_RETURN(const Optimizer of_servers, OfServers(optimizer));
-    return variables_->SetOptimizerOf(variables, of_servers);
+    RETURN_IF_ERROR(CheckOptimizer(optimizer));
+    return variables_->SetOptimizerOf(variables, optimizer);
   }
   absl::Status AssignAverages() override {
     if (recovery_->is_continuing()) return absl::OkStatus();
@@ -102,9 +102,7 @@ class RecoverableStore final : public VariableStore {
   }
 
  private:
-  // Returns the optimizer with which the servers make one update of the
-  // gradients of closures_per_update_ closures.
-  absl::StatusOr<Optimizer> OfServers(const Optimizer& optimizer) const;
+  absl::Status CheckOptimizer(const Optimizer& optimizer) const;
 
   RemoteVariableStore* const variables_;
   ServerRecovery* const recovery_;

@@ -198,8 +198,10 @@ absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
 
 absl::Status ParameterShard::SetOptimizer(
     const proto::SetOptimizerRequest& request) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   UpdateRule::Create(request.optimizer()));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const UpdateRule> rule,
+      UpdateRule::Create(request.optimizer(),
+                         std::max<int64_t>(1, request.gradients_per_step())));
   const std::vector<std::string> variables(request.variables().begin(),
                                            request.variables().end());
   absl::MutexLock creating(&create_mutex_);

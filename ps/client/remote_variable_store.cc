@@ -134,6 +134,7 @@ RemoteVariableStore::RemoteVariableStore(Network* network, Options options)
       directory_(std::make_unique<VariableDirectory>(
           servers_.get(), std::move(options.partitioner), options.placement)),
       marks_(std::make_unique<StepMarks>()),
+      gradients_per_step_(options.gradients_per_step),
       update_gate_(options.update_gate) {
   servers_->SetGeneration(options.generation);
 }
@@ -202,6 +203,9 @@ absl::Status RemoteVariableStore::SetOptimizerOf(
 
 absl::Status RemoteVariableStore::SetOptimizer(
     proto::SetOptimizerRequest request) {
+  if (gradients_per_step_ > 1) {
+    request.set_gradients_per_step(gradients_per_step_);
+  }
   absl::MutexLock setting(&set_optimizer_mutex_);
   if (HasOptimizer(request)) return absl::OkStatus();
   OptimizerRequests before;

@@ -81,6 +81,8 @@ class RemoteVariableStore final : public VariableStore {
     // The generation of exchanges. A server rejects exchanges of another
     // generation. Each rollback increases it.
     uint64_t generation = 0;
+    // In synchronous training: as SetOptimizerRequest, for all optimizers.
+    int64_t gradients_per_step = 1;
     // As RemoteVariableSession. Borrowed.
     UpdateGate* update_gate = nullptr;
   };
@@ -191,6 +193,7 @@ class RemoteVariableStore final : public VariableStore {
   const std::unique_ptr<ServerGroup> servers_;
   const std::unique_ptr<VariableDirectory> directory_;
   const std::unique_ptr<StepMarks> marks_;
+  const int64_t gradients_per_step_;
   UpdateGate* const update_gate_;
   const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
       std::make_shared<DroppedSnapshots>();

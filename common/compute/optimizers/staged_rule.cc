@@ -28,11 +28,10 @@ class StagedRule final : public UpdateRule {
  public:
   StagedRule(std::unique_ptr<UpdateRule> rule,
              muster::LearningRate learning_rate,
-             const proto::Optimizer& optimizer)
+             const proto::Optimizer& optimizer, int64_t gradients_per_step)
       : rule_(std::move(rule)),
         learning_rate_(std::move(learning_rate)),
-        gradients_per_step_(
-            std::max<int64_t>(1, optimizer.synchronous_gradients())),
+        gradients_per_step_(gradients_per_step),
         gradients_per_update_(gradients_per_step_ *
                               GradientsPerUpdate(optimizer)),
         averages_(optimizer.use_ema()),
@@ -266,9 +265,10 @@ void StagedRule::AddPasses(int64_t step, DType dtype,
 
 std::unique_ptr<UpdateRule> MakeStagedRule(std::unique_ptr<UpdateRule> rule,
                                            LearningRate learning_rate,
-                                           const proto::Optimizer& optimizer) {
+                                           const proto::Optimizer& optimizer,
+                                           int64_t gradients_per_step) {
   return std::make_unique<StagedRule>(std::move(rule), std::move(learning_rate),
-                                      optimizer);
+                                      optimizer, gradients_per_step);
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_STAGED_RULE_H_
 #define COMMON_COMPUTE_OPTIMIZERS_STAGED_RULE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "common/compute/optimizers/learning_rate.h"
@@ -16,7 +17,8 @@ class Optimizer;
 inline constexpr char kGradientAccumulatorSlot[] = "gradient_accumulator";
 inline constexpr char kAverageSlot[] = "average";
 
-// Returns a rule that wraps `rule` in the stages that `optimizer` selects.
+// Returns a rule that wraps `rule` in the stages that `optimizer` selects. The
+// mean of `gradients_per_step` gradients is one gradient for all stages.
 // `optimizer` must be complete (CompleteOptimizer()). The stages are:
 //
 //   gradient_accumulation_steps  before `rule`: adds gradients up in the slot
@@ -32,7 +34,8 @@ inline constexpr char kAverageSlot[] = "average";
 // Source: keras.optimizers.Optimizer of Keras 3.
 std::unique_ptr<UpdateRule> MakeStagedRule(std::unique_ptr<UpdateRule> rule,
                                            LearningRate learning_rate,
-                                           const proto::Optimizer& optimizer);
+                                           const proto::Optimizer& optimizer,
+                                           int64_t gradients_per_step);
 
 }  // namespace muster
 

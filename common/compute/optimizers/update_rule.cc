@@ -20,7 +20,11 @@ namespace muster {
 namespace {
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
-    const proto::Optimizer& optimizer) {
+    const proto::Optimizer& optimizer, int64_t gradients_per_step) {
+  if (gradients_per_step < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "gradients_per_step is ", gradients_per_step, "; expected at least 1"));
+  }
   const bool is_of_loss_scale =
       optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET &&
       optimizer.has_loss_scale();
@@ -37,18 +41,19 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
                    FindOptimizerKind(complete)->make_rule(
                        complete, learning_rate.WithGradientsPerUpdate(
                                      gradients_per_update)));
-  const bool has_stages = gradients_per_update > 1 || complete.use_ema() ||
-                          complete.synchronous_gradients() > 1;
+  const bool has_stages =
+      gradients_per_update > 1 || complete.use_ema() || gradients_per_step > 1;
   if (!has_stages) return rule;
-  return MakeStagedRule(std::move(rule), std::move(learning_rate), complete);
+  return MakeStagedRule(std::move(rule), std::move(learning_rate), complete,
+                        gradients_per_step);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> UpdateRule::Create(
-    const Optimizer& optimizer) {
+    const Optimizer& optimizer, int64_t gradients_per_step) {
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule =
-      MakeRule(optimizer.message());
+      MakeRule(optimizer.message(), gradients_per_step);
   if (rule.ok()) return rule;
   return absl::Status(rule.status().code(),
                       absl::StrCat(OptimizerName(optimizer.message()), ": ",

@@ -89,9 +89,10 @@ class UpdateRule {
   //   kInvalidArgument  no rule is set, both learning_rate and
   //                     learning_rate_schedule are set, more than one kind of
   //                     clipping is set, or a hyperparameter is out of range;
-  //                     the message names the rule and the fields
+  //                     the message names the rule and the fields; or
+  //                     `gradients_per_step` is less than 1
   static absl::StatusOr<std::unique_ptr<UpdateRule>> Create(
-      const Optimizer& optimizer);
+      const Optimizer& optimizer, int64_t gradients_per_step = 1);
 
   virtual ~UpdateRule() = default;
 
