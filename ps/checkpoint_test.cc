@@ -172,6 +172,43 @@ TEST_F(CheckpointTest, RollbackOnTheSameServersRestoresEverything) {
   }
 }
 
+// In synchronous training the mean of several gradients is one step.
+TEST_F(CheckpointTest, AnOpenRoundContinuesUnlessRoundsHaveAnotherSize) {
+  gradients_per_step_ = 2;
+  ReplaceServers(2, 2);
+  ASSERT_OK(CreateVariables());
+  const auto train = [&] { ASSERT_OK(Train(store_.get(), 1)); };
+  for (int i = 0; i < 3; ++i) train();
+  ASSERT_OK(Save(Prefix(1)));
+  const auto saved = Values();
+  train();
+  const auto next = Values();
+  ASSERT_NE(saved, next);
+
+  const auto restore = [&](int64_t gradients_per_step) {
+    gradients_per_step_ = gradients_per_step;
+    ReplaceServers(1, 3);
+    ASSERT_OK(CreateVariables());
+    ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+    EXPECT_EQ(Values(), saved);
+  };
+  restore(2);
+  EXPECT_THAT(store_->UpdateCount("table"), IsOkAndHolds(3));
+  train();
+  EXPECT_EQ(Values(), next);
+  restore(3);
+  EXPECT_THAT(store_->UpdateCount("table"), IsOkAndHolds(3));
+  train();
+  train();
+  EXPECT_EQ(Values(), saved);
+  train();
+  EXPECT_EQ(Values(), next);
+  restore(1);
+  EXPECT_THAT(store_->UpdateCount("table"), IsOkAndHolds(1));
+  train();
+  EXPECT_EQ(Values(), next);
+}
+
 TEST_F(CheckpointTest, SaveAfterRollbackToInitialValuesIsComplete) {
   ASSERT_OK(CreateVariables());
   const auto initial = Values();

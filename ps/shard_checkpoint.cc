@@ -156,7 +156,13 @@ absl::StatusOr<OpenRound> ReadOpenRound(const TensorBundleReader& reader,
   if (reader.Find(key) == nullptr) return OpenRound();
   RETURN_IF_ERROR(CheckType(reader, key, {DType::kInt64, Shape({2})}));
   ASSIGN_OR_RETURN(const Tensor round, reader.Read(key));
-  return OpenRound{round.flat<int64_t>()[0], round.flat<int64_t>()[1]};
+  const OpenRound read = {round.flat<int64_t>()[0], round.flat<int64_t>()[1]};
+  const bool is_valid =
+      read.gradient_count >= 0 && read.gradient_count < read.gradients_per_step;
+  if (is_valid) return read;
+  return absl::DataLossError(absl::StrCat(
+      reader.prefix(), ": \"", key, "\" is {", read.gradient_count, ", ",
+      read.gradients_per_step, "}; expected a number from 0 and a larger one"));
 }
 
 // Returns the number of gradients that a variable has taken after a restore.

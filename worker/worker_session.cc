@@ -30,7 +30,8 @@ constexpr MetricInfo kWorkerSteps = {"muster_worker_steps_total",
                                      "Steps that this worker has run."};
 constexpr MetricInfo kDeniedClosures = {
     "muster_denied_closures_total",
-    "Closures of synchronous training whose gradients came too late."};
+    "Closures of synchronous training whose gradients were dropped, because an "
+    "update had those of others."};
 constexpr MetricInfo kClosureFailures = {
     "muster_closure_failures_total", "Closures that failed on this worker."};
 

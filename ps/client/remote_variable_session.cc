@@ -159,12 +159,10 @@ absl::Status RemoteVariableSession::Update(int variable, UpdateKind kind,
       CheckUpdate(*entries_[variable].variable, kind, value, indices));
   const bool is_sum =
       kind == UpdateKind::kAssignAdd || kind == UpdateKind::kAssignSub;
-  if (gate_ != nullptr && is_sum) {
-    const Tensor share = ShareOfMean(value, gate_->closures_per_update());
-    pending_.push_back({variable, kind, share, indices});
-    return absl::OkStatus();
-  }
-  pending_.push_back({variable, kind, value, indices});
+  const Tensor added = gate_ != nullptr && is_sum
+                           ? ShareOfMean(value, gate_->closures_per_update())
+                           : value;
+  pending_.push_back({variable, kind, added, indices});
   return absl::OkStatus();
 }
 

@@ -41,6 +41,7 @@ std::unique_ptr<RemoteVariableStore> StoreFixture::OpenStore(
     options.tasks.push_back(server);
   }
   options.partitioner = partitioner_;
+  options.gradients_per_step = gradients_per_step_;
   options.timeout = timeout;
   options.retry_for = retry_for;
   options.shared_memory = shared_memory_;

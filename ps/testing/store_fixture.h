@@ -48,6 +48,7 @@ class StoreFixture : public testing::Test {
   int copy_count_ = 1;  // As ServerGroup::Options.
   std::vector<std::unique_ptr<ParameterServer>> servers_;
   std::shared_ptr<const Partitioner> partitioner_;
+  int64_t gradients_per_step_ = 1;
   std::unique_ptr<RemoteVariableStore> store_;
 };
 

@@ -135,8 +135,8 @@ class SynchronousServersTest : public ::testing::Test {
         Clock::Real());
   }
 
-  // Only a loop whose workers draw the batches knows after a rollback which of
-  // its steps were kept.
+  // After a rollback, a loop that dispatches batches repeats some steps whose
+  // updates were kept.
   bool dispatches_batches_ = true;
 
   static void ExpectNear(const std::vector<std::vector<float>>& actual,

@@ -17,7 +17,8 @@
 namespace muster::internal {
 namespace {
 
-// Functions of which JAX guarantees that their meaning is stable.
+// Functions of which JAX guarantees that their meaning is stable, and those
+// that XLA's compilers insert.
 constexpr absl::string_view kNames[] = {
     "AllocateBuffer",
     "ApproxTopK",
